@@ -1,1 +1,39 @@
-//! The vocabulary of Quill.
+//! The vocabulary of Quill: what a call is, whatever protocol carries it.
+//!
+//! Nothing here knows a socket, a runtime or a protocol's name. A handler and a
+//! caller speak in [`Request`], [`Response`] and [`Streaming`]; a failure is an
+//! [`Error`] with a [`Code`]; a message becomes bytes by a [`Codec`].
+
+pub mod codec;
+pub mod metadata;
+
+mod call;
+mod cancellation;
+mod code;
+mod context;
+mod deadline;
+mod error;
+mod extensions;
+mod fields;
+mod head;
+mod method;
+mod retry_info;
+mod streaming;
+
+pub use call::{
+    Inbound, Incoming, MessageEncoding, MessageSink, Outbound, Peer, Reply, Request, RequestParts,
+    Response,
+};
+pub use cancellation::{Cancellation, Cancelled};
+pub use code::Code;
+#[cfg(feature = "buffa")]
+pub use codec::BuffaCodec;
+pub use codec::{Codec, CodecError, DecodeLimits, Encodable, Format, Outgoing, RawCodec};
+pub use context::{CallContext, Scoped};
+pub use deadline::Deadline;
+pub use error::{BoxError, Detail, Error, ErrorDetail};
+pub use extensions::Extensions;
+pub use head::{Headers, HttpMethod, HttpVersion, RequestHead, ResponseHead};
+pub use metadata::{Metadata, MetadataError};
+pub use method::{Idempotency, Method, MethodKind};
+pub use streaming::Streaming;

@@ -1,0 +1,95 @@
+//! The codec of messages that `quill-codegen` generates.
+
+use ::buffa::{DecodeOptions, Message, MessageName};
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Codec, CodecError, DecodeLimits, Format};
+use crate::error::{Detail, Error, ErrorDetail};
+
+/// The codec of `buffa` messages, Quill's default message library.
+///
+/// JSON follows the ProtoJSON mapping; fields that the schema does not know are
+/// ignored, so that a client may be newer than its server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuffaCodec;
+
+impl<T> Codec<T> for BuffaCodec
+where
+    T: Message + Serialize + DeserializeOwned + 'static,
+{
+    fn decode(&self, format: Format, bytes: Bytes, limits: &DecodeLimits) -> Result<T, CodecError> {
+        match format {
+            Format::Proto => decode_proto(&bytes, limits),
+            Format::Json => decode_json(&bytes),
+        }
+    }
+
+    fn encode(&self, format: Format, message: &T, out: &mut BytesMut) -> Result<(), CodecError> {
+        match format {
+            Format::Proto => message
+                .try_encode(out)
+                .map_err(|error| CodecError::new(format!("the message can't be encoded: {error}"))),
+            Format::Json => serde_json::to_writer(out.writer(), message)
+                .map_err(|error| CodecError::new(format!("the message has no JSON form: {error}"))),
+        }
+    }
+
+    fn encoded_len(&self, format: Format, message: &T) -> Option<usize> {
+        match format {
+            Format::Proto => message.try_encoded_len().ok().map(|len| len as usize),
+            Format::Json => None,
+        }
+    }
+}
+
+fn decode_proto<T: Message>(bytes: &[u8], limits: &DecodeLimits) -> Result<T, CodecError> {
+    DecodeOptions::new()
+        .with_recursion_limit(limits.depth_max)
+        .with_unknown_field_limit(limits.unknown_fields_max)
+        .with_element_memory_limit(limits.element_bytes_max)
+        .decode_from_slice(bytes)
+        .map_err(|error| CodecError::new(format!("the message is no valid protobuf: {error}")))
+}
+
+fn decode_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let message = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let inner = error.into_inner();
+        if path == "." {
+            CodecError::new(format!(
+                "the message is no valid JSON for its type: {inner}"
+            ))
+        } else {
+            CodecError::new(format!("JSON field {path:?}: {inner}"))
+        }
+    })?;
+    deserializer
+        .end()
+        .map_err(|error| CodecError::new(format!("after the JSON message: {error}")))?;
+    Ok(message)
+}
+
+impl<T: Message + MessageName> ErrorDetail for T {
+    fn to_detail(&self) -> Detail {
+        Detail {
+            type_name: T::FULL_NAME.to_owned(),
+            value: self.encode_to_bytes(),
+        }
+    }
+}
+
+impl Error {
+    /// The first detail of this type; `None` when there is none, or when its
+    /// bytes are no such message.
+    #[must_use]
+    pub fn detail<T: Message + MessageName>(&self) -> Option<T> {
+        let detail = self
+            .details()
+            .iter()
+            .find(|detail| detail.type_name == T::FULL_NAME)?;
+        T::decode_from_slice(&detail.value).ok()
+    }
+}

@@ -1,0 +1,260 @@
+//! Why a call failed, as one value for every protocol.
+
+use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::code::Code;
+use crate::metadata::{Metadata, MetadataError};
+use crate::retry_info;
+
+/// Any error, as tower's middleware hands it around.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// Why a call failed: a [`Code`], a message for people, typed details for
+/// programs, metadata, and the source for the log.
+///
+/// Code, message, details and metadata travel to the peer in its own
+/// protocol. The source never leaves the process. The value is one pointer
+/// wide, so a `Result` of it costs the good path nothing.
+///
+/// ```
+/// use quill_core::{Code, Error};
+///
+/// let error = Error::not_found("no user 7").with_metadata("retry", "no")?;
+/// assert_eq!(error.code(), Code::NotFound);
+/// assert_eq!(error.to_string(), "not_found: no user 7");
+/// # Ok::<(), quill_core::MetadataError>(())
+/// ```
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    code: Code,
+    message: Cow<'static, str>,
+    details: Vec<Detail>,
+    metadata: Metadata,
+    source: Option<BoxError>,
+}
+
+/// One typed detail of an error: a message under its full name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// The message's full name, such as `google.rpc.RetryInfo`, without a
+    /// `type.googleapis.com/` in front.
+    pub type_name: String,
+    /// The message in protobuf's binary format.
+    pub value: Bytes,
+}
+
+/// What can be a detail of an [`Error`]: every generated message is.
+pub trait ErrorDetail {
+    /// The detail: the message's full name and its bytes.
+    fn to_detail(&self) -> Detail;
+}
+
+impl ErrorDetail for Detail {
+    fn to_detail(&self) -> Detail {
+        self.clone()
+    }
+}
+
+macro_rules! constructors {
+    ($($(#[$doc:meta])* $name:ident => $code:ident,)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name(message: impl Into<Cow<'static, str>>) -> Self {
+            Self::new(Code::$code, message)
+        }
+    )*};
+}
+
+impl Error {
+    /// An error with this code and a message for people, without details.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Inner {
+            code,
+            message: message.into(),
+            details: Vec::new(),
+            metadata: Metadata::new(),
+            source: None,
+        }))
+    }
+
+    constructors! {
+        /// [`Code::Canceled`]
+        canceled => Canceled,
+        /// [`Code::Unknown`]
+        unknown => Unknown,
+        /// [`Code::InvalidArgument`]
+        invalid_argument => InvalidArgument,
+        /// [`Code::DeadlineExceeded`]
+        deadline_exceeded => DeadlineExceeded,
+        /// [`Code::NotFound`]
+        not_found => NotFound,
+        /// [`Code::AlreadyExists`]
+        already_exists => AlreadyExists,
+        /// [`Code::PermissionDenied`]
+        permission_denied => PermissionDenied,
+        /// [`Code::ResourceExhausted`]
+        resource_exhausted => ResourceExhausted,
+        /// [`Code::FailedPrecondition`]
+        failed_precondition => FailedPrecondition,
+        /// [`Code::Aborted`]
+        aborted => Aborted,
+        /// [`Code::OutOfRange`]
+        out_of_range => OutOfRange,
+        /// [`Code::Unimplemented`]
+        unimplemented => Unimplemented,
+        /// [`Code::Internal`]
+        internal => Internal,
+        /// [`Code::Unavailable`]
+        unavailable => Unavailable,
+        /// [`Code::DataLoss`]
+        data_loss => DataLoss,
+        /// [`Code::Unauthenticated`]
+        unauthenticated => Unauthenticated,
+    }
+
+    /// Adds a typed detail.
+    #[must_use]
+    pub fn with_detail(mut self, detail: &impl ErrorDetail) -> Self {
+        self.0.details.push(detail.to_detail());
+        self
+    }
+
+    /// Adds metadata that travels with the error.
+    ///
+    /// # Errors
+    /// As [`Metadata::append`].
+    pub fn with_metadata(mut self, name: &str, value: &str) -> Result<Self, MetadataError> {
+        self.0.metadata.append(name, value)?;
+        Ok(self)
+    }
+
+    /// Keeps what caused this, for logs; it never leaves the process.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Tells the caller how long to wait before it tries again, as a
+    /// `google.rpc.RetryInfo` detail.
+    #[must_use]
+    pub fn with_retry_after(mut self, retry_after: Duration) -> Self {
+        self.0.details.push(retry_info::encode(retry_after));
+        self
+    }
+
+    /// The code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// The message for people; may be empty.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The typed details, in order.
+    #[must_use]
+    pub fn details(&self) -> &[Detail] {
+        &self.0.details
+    }
+
+    /// Metadata that travels with the error; on a caller's side what the peer
+    /// sent as leading or trailing metadata of the failed call.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.0.metadata
+    }
+
+    /// The metadata, to be changed.
+    pub fn metadata_mut(&mut self) -> &mut Metadata {
+        &mut self.0.metadata
+    }
+
+    /// How long the peer asks to wait before the next try, from a
+    /// `google.rpc.RetryInfo` detail.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.details.iter().find_map(retry_info::decode)
+    }
+}
+
+/// An error that middleware boxed: ours is taken out again, from however
+/// deep in the chain of sources; any other is [`Code::Unknown`] with the text
+/// kept inside the process.
+impl From<BoxError> for Error {
+    fn from(error: BoxError) -> Self {
+        match error.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(other) => Error::unknown("the call failed").with_source(other),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.message.is_empty() {
+            write!(f, "{}", self.0.code)
+        } else {
+            write!(f, "{}: {}", self.0.code, self.0.message)
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("code", &self.0.code)
+            .field("message", &self.0.message)
+            .field("details", &self.0.details)
+            .field("metadata", &self.0.metadata)
+            .field("source", &self.0.source)
+            .finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.0.source {
+            Some(source) => Some(source.as_ref()),
+            None => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_pointer() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+        assert_eq!(size_of::<Result<(), Error>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn a_boxed_error_of_ours_comes_back_whole() {
+        let boxed: BoxError = Box::new(Error::aborted("lost the race"));
+        let error = Error::from(boxed);
+        assert_eq!(error.code(), Code::Aborted);
+        assert_eq!(error.message(), "lost the race");
+    }
+
+    #[test]
+    fn a_foreign_error_keeps_its_text_inside() {
+        let foreign: BoxError = "password is hunter2".into();
+        let error = Error::from(foreign);
+        assert_eq!(error.code(), Code::Unknown);
+        assert!(!error.to_string().contains("hunter2"));
+        assert!(error.source().is_some());
+    }
+}
