@@ -117,7 +117,7 @@ fn is_forbidden_in_value(byte: u8) -> bool {
 }
 
 /// The HTTP methods that RPC protocols use; all others are [`HttpMethod::Other`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HttpMethod {
     /// `POST`, the method of nearly every call.
@@ -126,8 +126,8 @@ pub enum HttpMethod {
     Get,
     /// `OPTIONS`, a browser's preflight.
     Options,
-    /// Any other method.
-    Other,
+    /// Any other method, by its name.
+    Other(Box<str>),
 }
 
 /// The version of HTTP a connection speaks.
@@ -151,6 +151,9 @@ pub struct RequestHead {
     pub target: String,
     /// The version of the connection it came on, or will leave on.
     pub version: HttpVersion,
+    /// Host and port as the caller named them (`:authority` or `host`); empty
+    /// when it named none.
+    pub authority: String,
     /// Header fields, without pseudo-headers and `host`.
     pub headers: Headers,
 }
@@ -163,6 +166,7 @@ impl RequestHead {
             method: HttpMethod::Post,
             target: target.into(),
             version: HttpVersion::Http2,
+            authority: String::new(),
             headers: Headers::new(),
         }
     }

@@ -5,6 +5,7 @@
 //! [`Error`] with a [`Code`]; a message becomes bytes by a [`Codec`].
 
 pub mod codec;
+pub mod compression;
 pub mod metadata;
 
 mod call;

@@ -1,0 +1,52 @@
+//! One request and its answer.
+
+use std::future::Future;
+
+use http::HeaderMap;
+use quill_core::{Headers, Peer, RequestHead, ResponseHead};
+
+use crate::body::{Body, RecvBody};
+
+/// A request as a server's connection received it.
+#[derive(Debug)]
+pub struct HttpRequest {
+    /// Its head.
+    pub head: RequestHead,
+    /// Its body.
+    pub body: RecvBody,
+    /// Who sent it.
+    pub peer: Peer,
+}
+
+/// An answer for a server's connection to send.
+#[derive(Debug)]
+pub struct HttpResponse<B> {
+    /// Its head.
+    pub head: ResponseHead,
+    /// Its body.
+    pub body: B,
+}
+
+/// What answers the requests of a server's connections.
+///
+/// Unlike `tower`'s it has no error, since HTTP can say everything, and no
+/// readiness, since a request that was read must be answered. A future that is
+/// dropped tells that the caller has gone.
+pub trait Service: Clone + Send + Sync + 'static {
+    /// The answer's body.
+    type Body: Body + 'static;
+    /// The answer to come.
+    type Future: Future<Output = HttpResponse<Self::Body>> + Send + 'static;
+
+    /// Answers one request.
+    fn call(&self, request: HttpRequest) -> Self::Future;
+}
+
+/// Header fields of the `http` crate as ours.
+pub(crate) fn headers_from_http(map: &HeaderMap) -> Headers {
+    let mut headers = Headers::new();
+    for (name, value) in map {
+        headers.append(name.as_str(), value.as_bytes());
+    }
+    headers
+}

@@ -1,0 +1,97 @@
+//! Received bytes that wait to become something whole.
+
+use std::collections::VecDeque;
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// A piece is copied out of its chunk when it is under one part in this many of
+/// it, so that a small message that is kept does not keep a whole read buffer.
+const COPY_RATIO: usize = 4;
+
+/// Chunks of a body, taken from the front in pieces of any length. A piece that
+/// lies in one chunk is not copied, unless it is a small part of it.
+#[derive(Debug, Default)]
+pub(crate) struct Chunks {
+    chunks: VecDeque<Bytes>,
+    len: usize,
+}
+
+impl Chunks {
+    pub(crate) fn push(&mut self, chunk: Bytes) {
+        if !chunk.is_empty() {
+            self.len += chunk.len();
+            self.chunks.push_back(chunk);
+        }
+    }
+
+    /// Bytes held.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Takes exactly `len` bytes; `None` while there are fewer.
+    pub(crate) fn take(&mut self, len: usize) -> Option<Bytes> {
+        if self.len < len {
+            return None;
+        }
+        self.len -= len;
+        let first = self.chunks.front_mut();
+        let piece = match first {
+            Some(first) if first.len() >= len => {
+                if len.saturating_mul(COPY_RATIO) < first.len() {
+                    let piece = Bytes::copy_from_slice(first.get(..len).unwrap_or_default());
+                    first.advance(len);
+                    piece
+                } else {
+                    first.split_to(len)
+                }
+            }
+            _ => self.gather(len),
+        };
+        if self.chunks.front().is_some_and(Bytes::is_empty) {
+            self.chunks.pop_front();
+        }
+        Some(piece)
+    }
+
+    /// Takes everything.
+    pub(crate) fn take_all(&mut self) -> Bytes {
+        self.take(self.len).unwrap_or_default()
+    }
+
+    fn gather(&mut self, len: usize) -> Bytes {
+        let mut piece = BytesMut::with_capacity(len);
+        while piece.len() < len {
+            let Some(chunk) = self.chunks.front_mut() else {
+                break;
+            };
+            let part = chunk.len().min(len - piece.len());
+            piece.extend_from_slice(chunk.get(..part).unwrap_or_default());
+            chunk.advance(part);
+            if chunk.is_empty() {
+                self.chunks.pop_front();
+            }
+        }
+        piece.freeze()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_span_chunks_and_small_ones_pin_nothing() {
+        let mut chunks = Chunks::default();
+        chunks.push(Bytes::from_static(b"abc"));
+        chunks.push(Bytes::new());
+        chunks.push(Bytes::from_static(b"defghijklmnop"));
+        assert_eq!(chunks.take(5).as_deref(), Some(&b"abcde"[..]));
+        let small = chunks.take(2).unwrap();
+        assert_eq!(&small[..], b"fg");
+        assert_eq!(chunks.take(10), None);
+        assert_eq!(&chunks.take_all()[..], b"hijklmnop");
+        assert_eq!(chunks.len(), 0);
+        assert_eq!(chunks.take(0).as_deref(), Some(&b""[..]));
+    }
+}

@@ -1,0 +1,263 @@
+//! The seam between the protocols and everything else.
+//!
+//! A server's path: [`Wire::recognise`] the head, find the method, [`Wire::open`]
+//! a [`Call`], feed its [`Decoder`], run the handler, write through its
+//! [`Encoder`]. A client's path: make a [`Call`], send its
+//! [`request`](Call::request), write through the encoder, feed the decoder.
+//! Neither names a protocol.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use quill_core::compression::Encoding;
+use quill_core::{
+    DecodeLimits, Error, Format, HttpVersion, Metadata, Method, Outgoing, ResponseHead,
+};
+
+use crate::out::Out;
+
+/// How a call is written on the wire. A closed set: a new protocol is a new
+/// variant and a new file beside the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wire {
+    /// Quill's own protocol, bare or framed.
+    Quill,
+    /// HTTP that is no known protocol; only ever refused, or left to a fallback.
+    PlainHttp,
+    /// gRPC over HTTP/2.
+    Grpc,
+    /// gRPC-Web, in binary or in base64 text.
+    GrpcWeb {
+        /// Whether bodies are base64 (`application/grpc-web-text`).
+        text: bool,
+    },
+    /// Connect, unary, by POST.
+    ConnectUnary,
+    /// Connect, unary without side effects, by GET.
+    ConnectGet,
+    /// Connect, with a stream on at least one side.
+    ConnectStream,
+}
+
+/// Which end of a call a decoder or encoder works for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Reads answers, writes requests.
+    Client,
+    /// Reads requests, writes answers.
+    Server,
+}
+
+/// What a side allows and prefers, for all its calls.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WireOptions {
+    /// Most bytes of a received message, after decompression; 4 MiB by default.
+    pub receive_bytes_max: usize,
+    /// Most bytes of a sent message, before compression; 4 MiB by default.
+    pub send_bytes_max: usize,
+    /// Longest time a server grants a call, whatever the caller asks; no limit by default.
+    pub timeout_max: Option<Duration>,
+    /// Encodings a peer may use towards us, the preferred one first.
+    pub accept: Vec<Encoding>,
+    /// Whether we compress what we send, where the peer accepts it. A client
+    /// that does uses the first encoding of `accept` that is no identity.
+    pub compress: bool,
+    /// Compression level, 1 (fastest) to 22; gzip stops at 9. 3 by default.
+    pub compression_level: u8,
+    /// Messages under this many bytes are never compressed; 1024 by default.
+    pub compress_bytes_min: usize,
+    /// Message credits: what this side grants the other at once; a client with
+    /// `None` does not ask for credits, a server answers those who do with 16.
+    pub credits: Option<u32>,
+    /// Whether a client calls methods without side effects by GET where it can.
+    pub use_get: bool,
+    /// Bounds on decoding a message.
+    pub decode: DecodeLimits,
+}
+
+impl Default for WireOptions {
+    fn default() -> Self {
+        Self {
+            receive_bytes_max: 4 * 1024 * 1024,
+            send_bytes_max: 4 * 1024 * 1024,
+            timeout_max: None,
+            accept: vec![Encoding::Zstd, Encoding::Gzip],
+            compress: true,
+            compression_level: 3,
+            compress_bytes_min: 1024,
+            credits: None,
+            use_get: false,
+            decode: DecodeLimits::default(),
+        }
+    }
+}
+
+/// One call: which method, in which protocol, format and encodings.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The protocol.
+    pub wire: Wire,
+    /// The method called.
+    pub method: Arc<Method>,
+    /// How messages are written.
+    pub format: Format,
+    /// The request's metadata.
+    pub metadata: Metadata,
+    /// How long the caller gives the call.
+    pub timeout: Option<Duration>,
+    /// The encoding of compressed messages that we receive. A client learns it
+    /// from the answer's head.
+    pub receive: Encoding,
+    /// The encoding that we may compress sent messages with.
+    pub send: Encoding,
+    /// What this side allows and prefers.
+    pub options: Arc<WireOptions>,
+    /// The version of HTTP below.
+    pub version: HttpVersion,
+    /// The message of a call whose request has no body (GET).
+    pub(crate) inline_body: Option<Bytes>,
+    /// Message credits: what the client grants at once; `None` when off.
+    pub(crate) credits: Option<u32>,
+    /// Whether the client is of the framework that Quill's protocol came from.
+    pub(crate) dialect: bool,
+}
+
+impl Call {
+    /// A call to be made by a client.
+    #[must_use]
+    pub fn outgoing(
+        wire: Wire,
+        method: Arc<Method>,
+        format: Format,
+        options: Arc<WireOptions>,
+    ) -> Self {
+        let send = if options.compress {
+            let mut candidates = options.accept.iter().copied();
+            candidates
+                .find(|encoding| *encoding != Encoding::Identity)
+                .unwrap_or(Encoding::Identity)
+        } else {
+            Encoding::Identity
+        };
+        Self {
+            wire,
+            method,
+            format,
+            metadata: Metadata::new(),
+            timeout: None,
+            receive: Encoding::Identity,
+            send,
+            credits: options.credits,
+            options,
+            version: HttpVersion::Http2,
+            inline_body: None,
+            dialect: false,
+        }
+    }
+
+    /// Takes the message of a request that has no body; then the body, if any,
+    /// need not be read.
+    pub fn take_inline_body(&mut self) -> Option<Bytes> {
+        self.inline_body.take()
+    }
+}
+
+/// Why a request is refused before it becomes a call. Each protocol has its
+/// own way to say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no method at this path.
+    UnknownPath,
+    /// The path is not in its canonical form.
+    PathNotCanonical,
+    /// The HTTP method is wrong; the value of `allow`.
+    HttpMethod(&'static str),
+    /// The content type is none of ours, or wrong for the method.
+    MediaType,
+    /// The protocol can't work over this version of HTTP.
+    HttpVersion,
+}
+
+/// What a decoder found in the bytes.
+#[derive(Debug)]
+pub enum Event {
+    /// A message, decompressed.
+    Message(Bytes),
+    /// The peer may be sent this many messages more.
+    Credit(u32),
+    /// The peer gave the call up.
+    Cancel,
+    /// The peer's half has ended: well, with trailing metadata; or, at a client,
+    /// with the error that the server answered. Nothing follows but credit.
+    End(Result<Metadata, Error>),
+}
+
+/// Writes one side's half of a call.
+pub trait Encode: Send {
+    /// Server: the whole answer of a call with one answer message (status,
+    /// encoding and length are known together), or a failure before any head.
+    fn unary(
+        &mut self,
+        result: Result<&dyn Outgoing, &Error>,
+        head: &Metadata,
+        trailers: &Metadata,
+        out: &mut Out,
+    );
+
+    /// Server: the answer's head, with leading metadata.
+    fn head(&mut self, metadata: &Metadata, out: &mut Out);
+
+    /// One message.
+    ///
+    /// # Errors
+    /// A message that can't be encoded (`internal`) or is over the limit
+    /// (`resource_exhausted`); nothing of it was written.
+    fn message(&mut self, message: &dyn Outgoing, out: &mut Out) -> Result<(), Error>;
+
+    /// The end of this half. A server that wrote no head yet and fails writes
+    /// one that carries the failure; one that succeeds writes an empty head.
+    /// A client can only end well, or give up (any error).
+    fn end(&mut self, result: Result<(), &Error>, trailers: &Metadata, out: &mut Out);
+
+    /// Grants the peer `messages` more messages; nothing where the protocol has
+    /// no credits.
+    fn grant(&mut self, messages: u32, out: &mut Out) {
+        let _ = (messages, out);
+    }
+
+    /// The peer granted us `messages` more ([`Event::Credit`]).
+    fn credited(&mut self, messages: u32) {
+        let _ = messages;
+    }
+
+    /// Whether a message may be sent now; true where the protocol has no credits.
+    fn may_send(&self) -> bool {
+        true
+    }
+}
+
+/// Reads one side's half of a call, however its bytes are cut.
+pub trait Decode: Send {
+    /// Client: the answer's head. Returns its leading metadata.
+    ///
+    /// # Errors
+    /// An answer that is none of this protocol.
+    fn head(&mut self, head: &ResponseHead) -> Result<Metadata, Error>;
+
+    /// More bytes of the body.
+    fn feed(&mut self, bytes: Bytes);
+
+    /// The body has ended, with these trailers.
+    fn finish(&mut self, trailers: Option<&quill_core::Headers>);
+
+    /// The next event; `None` when more bytes are needed, or after the end.
+    ///
+    /// # Errors
+    /// Bytes that break the protocol or a limit. The call is over then.
+    fn next(&mut self) -> Result<Option<Event>, Error>;
+
+    /// Bytes held until they make a message.
+    fn held_bytes(&self) -> usize;
+}
