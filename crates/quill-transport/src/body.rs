@@ -46,10 +46,10 @@ pub type BoxBody = Pin<Box<dyn Body>>;
 
 impl Body for BoxBody {
     fn poll_chunk(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Chunk, TransportError>>> {
-        self.as_mut().as_mut().poll_chunk(cx)
+        self.get_mut().as_mut().poll_chunk(cx)
     }
 
     fn is_ended(&self) -> bool {
