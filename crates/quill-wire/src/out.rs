@@ -73,6 +73,12 @@ impl Out {
         self.trailers.take()
     }
 
+    /// Whether trailers wait here.
+    #[must_use]
+    pub fn has_trailers(&self) -> bool {
+        self.trailers.is_some()
+    }
+
     /// Bytes of body that wait here.
     #[must_use]
     pub fn body_bytes(&self) -> usize {

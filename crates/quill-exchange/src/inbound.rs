@@ -1,0 +1,90 @@
+//! Received messages for the application.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use quill_core::{Error, Inbound, Metadata};
+use quill_wire::Event;
+
+use crate::credits::Credits;
+use crate::receive::{Receiver, gave_up, no_end};
+
+/// Messages of a call without credits: the application's polls reach the
+/// transport, whose windows hold the sender back.
+#[derive(Debug)]
+pub struct DirectInbound {
+    receiver: Receiver,
+    trailers: Metadata,
+    ended: bool,
+}
+
+impl DirectInbound {
+    /// The messages of this half.
+    #[must_use]
+    pub fn new(receiver: Receiver) -> Self {
+        Self {
+            receiver,
+            trailers: Metadata::new(),
+            ended: false,
+        }
+    }
+
+    fn end(&mut self, error: Error) -> Poll<Option<Result<Bytes, Error>>> {
+        self.ended = true;
+        Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl Inbound for DirectInbound {
+    fn poll_message(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Error>>> {
+        loop {
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            match ready!(self.receiver.poll_event(cx)) {
+                Ok(Some(Event::Message(message))) => return Poll::Ready(Some(Ok(message))),
+                Ok(Some(Event::Credit(_))) => {}
+                Ok(Some(Event::End(Ok(trailers)))) => {
+                    self.ended = true;
+                    self.trailers = trailers;
+                }
+                Ok(Some(Event::Cancel)) => return self.end(gave_up()),
+                Ok(None) => return self.end(no_end()),
+                Ok(Some(Event::End(Err(error)))) | Err(error) => return self.end(error),
+            }
+        }
+    }
+
+    fn take_trailers(mut self: Pin<&mut Self>) -> Metadata {
+        std::mem::take(&mut self.trailers)
+    }
+}
+
+/// Messages of a call with credits.
+#[derive(Debug)]
+pub struct CreditedInbound(Credits);
+
+impl CreditedInbound {
+    /// The messages that `credits` brings in.
+    #[must_use]
+    pub fn new(credits: Credits) -> Self {
+        Self(credits)
+    }
+}
+
+impl Inbound for CreditedInbound {
+    fn poll_message(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Error>>> {
+        self.0.poll_message(cx)
+    }
+
+    fn take_trailers(self: Pin<&mut Self>) -> Metadata {
+        self.0.take_trailers()
+    }
+}

@@ -1,0 +1,21 @@
+//! The two halves of a call over a transport.
+//!
+//! A server and a client do the same with opposite sides: one half of an
+//! exchange is a [`Body`](quill_transport::Body) that pulls messages from their
+//! maker and writes them with an encoder ([`SendBody`]), the other turns a
+//! received body into messages with a decoder ([`Receiver`]). What is common
+//! to both stands here once: back-pressure, credits, cardinality, deadlines.
+
+mod credits;
+mod inbound;
+mod outbound;
+mod receive;
+mod send;
+mod transport_error;
+
+pub use credits::Credits;
+pub use inbound::{CreditedInbound, DirectInbound};
+pub use outbound::{StreamOutbound, UnaryOutbound};
+pub use receive::{Received, Receiver};
+pub use send::{CallGuard, SendBody, Source, StartFuture, deadline_exceeded, panicked};
+pub use transport_error::from_transport;
