@@ -35,6 +35,9 @@ pub struct RequestParts {
     pub deadline: Option<Deadline>,
     /// Which method was called; set by the server.
     pub method: Option<Arc<Method>>,
+    /// Which of the server's routes the method is; set by the server, so that
+    /// the path is looked up once.
+    pub route: usize,
     /// Who called; set by the server.
     pub peer: Option<Peer>,
     /// How the messages are written.

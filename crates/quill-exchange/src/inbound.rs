@@ -8,7 +8,7 @@ use quill_core::{Error, Inbound, Metadata};
 use quill_wire::Event;
 
 use crate::credits::Credits;
-use crate::receive::{Receiver, gave_up, no_end};
+use crate::receive::{Receiver, gave_up, more_than_one, no_end, no_message};
 
 /// Messages of a call without credits: the application's polls reach the
 /// transport, whose windows hold the sender back.
@@ -73,6 +73,20 @@ impl CreditedInbound {
     #[must_use]
     pub fn new(credits: Credits) -> Self {
         Self(credits)
+    }
+
+    /// The only message of a half that must have exactly one.
+    ///
+    /// # Errors
+    /// As [`Receiver::one`].
+    pub async fn one(&mut self) -> Result<Bytes, Error> {
+        let first = std::future::poll_fn(|cx| self.0.poll_message(cx)).await;
+        let message = first.ok_or_else(no_message)??;
+        match std::future::poll_fn(|cx| self.0.poll_message(cx)).await {
+            None => Ok(message),
+            Some(Ok(_)) => Err(more_than_one()),
+            Some(Err(error)) => Err(error),
+        }
     }
 }
 

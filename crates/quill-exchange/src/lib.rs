@@ -12,6 +12,7 @@ mod outbound;
 mod receive;
 mod send;
 mod transport_error;
+mod whole;
 
 pub use credits::Credits;
 pub use inbound::{CreditedInbound, DirectInbound};
@@ -19,3 +20,4 @@ pub use outbound::{StreamOutbound, UnaryOutbound};
 pub use receive::{Received, Receiver};
 pub use send::{CallGuard, SendBody, Source, StartFuture, deadline_exceeded, panicked};
 pub use transport_error::from_transport;
+pub use whole::WholeBody;

@@ -22,6 +22,9 @@ impl<S, C> StreamOutbound<S, C> {
     }
 }
 
+/// The stream has a place of its own, and nothing else is ever pinned.
+impl<S, C> Unpin for StreamOutbound<S, C> {}
+
 impl<T, S, C> Outbound for StreamOutbound<S, C>
 where
     T: Send,

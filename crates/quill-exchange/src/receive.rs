@@ -79,11 +79,7 @@ impl Receiver {
         let trailers = loop {
             match std::future::poll_fn(|cx| self.poll_event(cx)).await? {
                 Some(Event::Message(bytes)) if message.is_none() => message = Some(bytes),
-                Some(Event::Message(_)) => {
-                    return Err(Error::unimplemented(
-                        "more than one message was sent where the method takes exactly one",
-                    ));
-                }
+                Some(Event::Message(_)) => return Err(more_than_one()),
                 Some(Event::Credit(_)) => {}
                 Some(Event::Cancel) => return Err(gave_up()),
                 Some(Event::End(result)) => break result?,
@@ -92,9 +88,7 @@ impl Receiver {
         };
         match message {
             Some(message) => Ok(Received { message, trailers }),
-            None => Err(Error::unimplemented(
-                "no message was sent where the method takes exactly one",
-            )),
+            None => Err(no_message()),
         }
     }
 }
@@ -107,4 +101,13 @@ pub(crate) fn gave_up() -> Error {
 /// A decoder that ends without saying how: its protocol has no such end.
 pub(crate) fn no_end() -> Error {
     Error::internal("the call's bytes ended before the call did")
+}
+
+/// Cardinality violations are `unimplemented`: gRPC's statuscodes.md.
+pub(crate) fn no_message() -> Error {
+    Error::unimplemented("no message was sent where the method takes exactly one")
+}
+
+pub(crate) fn more_than_one() -> Error {
+    Error::unimplemented("more than one message was sent where the method takes exactly one")
 }

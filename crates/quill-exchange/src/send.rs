@@ -12,6 +12,7 @@ use quill_wire::{Encode, Encoder, Out, Side};
 use tokio::time::Sleep;
 
 use crate::credits::Credits;
+use crate::whole::take_chunk;
 
 /// Messages that are ready are gathered up to this many bytes before they
 /// leave, so that a fast stream of small ones costs few writes.
@@ -60,14 +61,10 @@ impl SendBody {
     /// Sends what `source` makes. `out` holds what the encoder wrote already.
     #[must_use]
     pub fn new(encoder: Encoder, out: Out, source: Source, side: Side) -> Self {
-        Self::make(encoder, out, Some(source), side)
-    }
-
-    fn make(encoder: Encoder, out: Out, source: Option<Source>, side: Side) -> Self {
         Self {
             encoder,
             out,
-            source,
+            source: Some(source),
             trailers: Metadata::new(),
             side,
             credits: None,
@@ -76,12 +73,6 @@ impl SendBody {
             context: CallContext::default(),
             guard: None,
         }
-    }
-
-    /// Sends what `out` holds, which is a whole half already.
-    #[must_use]
-    pub fn whole(encoder: Encoder, out: Out, side: Side) -> Self {
-        Self::make(encoder, out, None, side)
     }
 
     /// Adds trailing metadata.
@@ -220,16 +211,6 @@ impl SendBody {
         self.encoder.end(result, &self.trailers, &mut self.out);
         Ok(())
     }
-
-    fn take_chunk(&mut self) -> Option<Chunk> {
-        if let Some(bytes) = self.out.take_chunk() {
-            return Some(Chunk::Data(bytes));
-        }
-        if !self.out.is_ended() {
-            return None;
-        }
-        self.out.take_trailers().map(Chunk::Trailers)
-    }
 }
 
 impl Body for SendBody {
@@ -241,7 +222,7 @@ impl Body for SendBody {
         if let Err(error) = this.fill(cx) {
             return Poll::Ready(Some(Err(error)));
         }
-        if let Some(chunk) = this.take_chunk() {
+        if let Some(chunk) = take_chunk(&mut this.out) {
             return Poll::Ready(Some(Ok(chunk)));
         }
         if this.source.is_some() {
@@ -251,7 +232,7 @@ impl Body for SendBody {
             if let Err(error) = this.settle_dues(cx) {
                 return Poll::Ready(Some(Err(error)));
             }
-            if let Some(chunk) = this.take_chunk() {
+            if let Some(chunk) = take_chunk(&mut this.out) {
                 return Poll::Ready(Some(Ok(chunk)));
             }
             if this.still_grants() {

@@ -157,6 +157,12 @@ impl Call {
         }
     }
 
+    /// What the client grants the server at once, when message credits are on.
+    #[must_use]
+    pub fn credits(&self) -> Option<u32> {
+        self.credits
+    }
+
     /// Takes the message of a request that has no body; then the body, if any,
     /// need not be read.
     pub fn take_inline_body(&mut self) -> Option<Bytes> {

@@ -1,0 +1,381 @@
+//! The path of a request, from its head to its answer.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use quill_core::{
+    CallContext, Cancellation, Deadline, Error, Incoming, MessageEncoding, Metadata, Outbound,
+    Reply, Request, RequestHead, RequestParts, Response, ResponseHead,
+};
+use quill_exchange::{
+    CallGuard, CreditedInbound, Credits, DirectInbound, Receiver, SendBody, Source, StartFuture,
+    UnaryOutbound, WholeBody, deadline_exceeded, panicked,
+};
+use quill_transport::{
+    Body, BoxBody, Chunk, HttpRequest, HttpResponse, RecvBody, Service, TransportError,
+};
+use quill_wire::{Call, Encode, Encoder, Out, Refusal, Side, Wire, WireOptions};
+use tokio::time::Sleep;
+
+use crate::handler::HandlerFuture;
+use crate::routes::Routes;
+use crate::stack::Stack;
+
+/// Message credits a server grants a client that asks for them, unless set.
+const CREDITS_DEFAULT: u32 = 16;
+
+/// What answers paths that no service has: the rest of an HTTP server.
+pub(crate) type Fallback = Arc<
+    dyn Fn(HttpRequest) -> Pin<Box<dyn Future<Output = HttpResponse<BoxBody>> + Send>>
+        + Send
+        + Sync,
+>;
+
+/// Answers requests by the methods of a server: THE path of a request.
+#[derive(Clone)]
+pub struct Dispatch(Arc<Shared>);
+
+struct Shared {
+    routes: Arc<Routes>,
+    stack: Arc<Stack>,
+    options: Arc<WireOptions>,
+    fallback: Option<Fallback>,
+}
+
+impl Dispatch {
+    pub(crate) fn new(
+        routes: Arc<Routes>,
+        stack: Stack,
+        options: WireOptions,
+        fallback: Option<Fallback>,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            routes,
+            stack: Arc::new(stack),
+            options: Arc::new(options),
+            fallback,
+        }))
+    }
+}
+
+impl Service for Dispatch {
+    type Body = ReplyBody;
+    type Future = Pin<Box<dyn Future<Output = HttpResponse<ReplyBody>> + Send>>;
+
+    fn call(&self, request: HttpRequest) -> Self::Future {
+        Box::pin(Arc::clone(&self.0).answer(request))
+    }
+}
+
+/// The body of an answer.
+pub enum ReplyBody {
+    /// One that was there at once.
+    Whole(WholeBody),
+    /// A stream.
+    Stream(Box<SendBody>),
+    /// The fallback's.
+    Other(BoxBody),
+}
+
+impl Shared {
+    async fn answer(self: Arc<Self>, request: HttpRequest) -> HttpResponse<ReplyBody> {
+        let wire = Wire::recognise(&request.head);
+        let Some((index, route)) = self.routes.find(request.head.path()) else {
+            return self.answer_elsewhere(wire, request).await;
+        };
+        let method = Arc::clone(&route.method);
+        let HttpRequest { head, body, peer } = request;
+        let (call, valid) = match wire.open(&head, method, Arc::clone(&self.options)) {
+            Ok(opened) => opened,
+            Err(refusal) => return refuse(wire, refusal),
+        };
+        let mut call = Exchange::new(self, call, index, body);
+        call.parts.peer = Some(peer);
+        match valid {
+            Ok(()) => call.run().await,
+            Err(error) => call.fail(&error),
+        }
+    }
+
+    async fn answer_elsewhere(&self, wire: Wire, request: HttpRequest) -> HttpResponse<ReplyBody> {
+        if let Some(fallback) = &self.fallback {
+            let HttpResponse { head, body } = fallback(request).await;
+            return HttpResponse {
+                head,
+                body: ReplyBody::Other(body),
+            };
+        }
+        let refusal = if is_canonical(request.head.path()) {
+            Refusal::UnknownPath
+        } else {
+            Refusal::PathNotCanonical
+        };
+        refuse(wire, refusal)
+    }
+}
+
+/// One call being answered.
+struct Exchange {
+    shared: Arc<Shared>,
+    call: Call,
+    encoder: Encoder,
+    receiver: Receiver,
+    out: Out,
+    parts: RequestParts,
+    context: CallContext,
+    deadline: Option<Pin<Box<Sleep>>>,
+    guard: CallGuard,
+}
+
+impl Exchange {
+    fn new(shared: Arc<Shared>, mut call: Call, route: usize, body: RecvBody) -> Self {
+        let timeout = match (call.timeout, shared.options.timeout_max) {
+            (Some(asked), Some(most)) => Some(asked.min(most)),
+            (asked, most) => asked.or(most),
+        };
+        let deadline = timeout.map(Deadline::within);
+        let cancellation = Cancellation::new();
+        let mut parts = RequestParts::default();
+        parts.metadata = std::mem::take(&mut call.metadata);
+        parts.deadline = deadline;
+        parts.method = Some(Arc::clone(&call.method));
+        parts.route = route;
+        parts.encoding = MessageEncoding {
+            format: call.format,
+            limits: call.options.decode,
+        };
+        parts.cancellation = Some(cancellation.clone());
+        let context = CallContext {
+            deadline,
+            trace_parent: parts.metadata.get("traceparent").map(Arc::from),
+        };
+        Self {
+            encoder: call.encoder(Side::Server),
+            receiver: Receiver::new(call.decoder(Side::Server), body, Side::Server),
+            out: Out::new(),
+            deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.instant().into()))),
+            guard: CallGuard(cancellation),
+            shared,
+            call,
+            parts,
+            context,
+        }
+    }
+
+    async fn run(self) -> HttpResponse<ReplyBody> {
+        if self.call.credits().is_some() {
+            return self.run_with_credits();
+        }
+        let Self {
+            shared,
+            call,
+            mut encoder,
+            mut receiver,
+            mut out,
+            parts,
+            mut context,
+            mut deadline,
+            guard,
+        } = self;
+        let kind = call.method.kind();
+        let handling = async {
+            let incoming = if kind.client_streams() {
+                Incoming::Many(Box::pin(DirectInbound::new(receiver)))
+            } else {
+                Incoming::One(receiver.one().await?.message)
+            };
+            shared
+                .stack
+                .call(Request::from_parts(incoming, parts))
+                .await
+        };
+        let result = watch(handling, &mut context, deadline.as_mut()).await;
+        match result.map(Response::into_parts) {
+            Ok((Reply::One(message), metadata, trailers)) => {
+                encoder.unary(Ok(&*message), &metadata, &trailers, &mut out);
+            }
+            Ok((Reply::Many(messages), metadata, trailers)) => {
+                encoder.head(&metadata, &mut out);
+                let head = take_head(&mut out);
+                let body = SendBody::new(encoder, out, Source::Messages(messages), Side::Server)
+                    .with_trailers(trailers)
+                    .with_deadline(deadline)
+                    .with_context(context, Some(guard));
+                return HttpResponse {
+                    head,
+                    body: ReplyBody::Stream(Box::new(body)),
+                };
+            }
+            Err(error) => write_failure(kind.server_streams(), &mut encoder, &error, &mut out),
+        }
+        whole(out)
+    }
+
+    /// With credits the head leaves at once, since it carries the first credit.
+    fn run_with_credits(self) -> HttpResponse<ReplyBody> {
+        let Self {
+            shared,
+            call,
+            mut encoder,
+            receiver,
+            mut out,
+            parts,
+            context,
+            deadline,
+            guard,
+        } = self;
+        let window = call.options.credits.unwrap_or(CREDITS_DEFAULT);
+        let credits = Credits::new(window, Some(receiver));
+        let mut inbound = CreditedInbound::new(credits.clone());
+        let one = !call.method.kind().client_streams();
+        let start: StartFuture = Box::pin(async move {
+            let incoming = if one {
+                Incoming::One(inbound.one().await?)
+            } else {
+                Incoming::Many(Box::pin(inbound))
+            };
+            let response = shared
+                .stack
+                .call(Request::from_parts(incoming, parts))
+                .await?;
+            let (reply, metadata, mut trailers) = response.into_parts();
+            trailers.extend(&metadata);
+            let messages: Pin<Box<dyn Outbound>> = match reply {
+                Reply::One(message) => Box::pin(UnaryOutbound::new(message)),
+                Reply::Many(messages) => messages,
+            };
+            Ok((messages, trailers))
+        });
+        encoder.head(&Metadata::new(), &mut out);
+        let head = take_head(&mut out);
+        let body = SendBody::new(encoder, out, Source::Starting(start), Side::Server)
+            .with_credits(credits)
+            .with_deadline(deadline)
+            .with_context(context, Some(guard));
+        HttpResponse {
+            head,
+            body: ReplyBody::Stream(Box::new(body)),
+        }
+    }
+
+    /// Answers a call whose head was wrong.
+    fn fail(mut self, error: &Error) -> HttpResponse<ReplyBody> {
+        let streams = self.call.method.kind().server_streams();
+        write_failure(streams, &mut self.encoder, error, &mut self.out);
+        whole(self.out)
+    }
+}
+
+/// Runs a call's work: within its context, until its deadline; a panic is
+/// `internal`, and the process lives on.
+async fn watch<F>(
+    work: F,
+    context: &mut CallContext,
+    mut deadline: Option<&mut Pin<Box<Sleep>>>,
+) -> Result<Response<Reply>, Error>
+where
+    F: Future<Output = Result<Response<Reply>, Error>>,
+{
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(move |cx: &mut Context<'_>| {
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            context.enter(|| work.as_mut().poll(cx))
+        }));
+        match polled {
+            Ok(Poll::Ready(result)) => return Poll::Ready(result),
+            Ok(Poll::Pending) => {}
+            Err(_) => return Poll::Ready(Err(panicked())),
+        }
+        match &mut deadline {
+            Some(deadline) => deadline
+                .as_mut()
+                .poll(cx)
+                .map(|()| Err(deadline_exceeded())),
+            None => Poll::Pending,
+        }
+    })
+    .await
+}
+
+fn write_failure(streams: bool, encoder: &mut Encoder, error: &Error, out: &mut Out) {
+    let none = Metadata::new();
+    if streams {
+        encoder.end(Err(error), &none, out);
+    } else {
+        encoder.unary(Err(error), &none, &none, out);
+    }
+}
+
+fn refuse(wire: Wire, refusal: Refusal) -> HttpResponse<ReplyBody> {
+    let mut out = Out::new();
+    wire.refuse(refusal, &mut out);
+    whole(out)
+}
+
+fn whole(mut out: Out) -> HttpResponse<ReplyBody> {
+    HttpResponse {
+        head: take_head(&mut out),
+        body: ReplyBody::Whole(WholeBody::new(out)),
+    }
+}
+
+/// Every encoder writes a head; should one not have, the server broke.
+fn take_head(out: &mut Out) -> ResponseHead {
+    out.take_head().unwrap_or_else(|| ResponseHead::new(500))
+}
+
+/// Whether a path could be that of a method: no empty, dot or escaped part.
+fn is_canonical(path: &str) -> bool {
+    let mut parts = path.split('/');
+    parts.next() == Some("")
+        && parts.all(|part| !part.is_empty() && part != "." && part != ".." && !part.contains('%'))
+}
+
+impl Body for ReplyBody {
+    fn poll_chunk(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Chunk, TransportError>>> {
+        match self.get_mut() {
+            Self::Whole(body) => Pin::new(body).poll_chunk(cx),
+            Self::Stream(body) => Pin::new(&mut **body).poll_chunk(cx),
+            Self::Other(body) => body.as_mut().poll_chunk(cx),
+        }
+    }
+
+    fn is_ended(&self) -> bool {
+        match self {
+            Self::Whole(body) => body.is_ended(),
+            Self::Stream(body) => body.is_ended(),
+            Self::Other(body) => body.is_ended(),
+        }
+    }
+
+    fn bytes_left(&self) -> Option<u64> {
+        match self {
+            Self::Whole(body) => body.bytes_left(),
+            Self::Stream(body) => body.bytes_left(),
+            Self::Other(body) => body.bytes_left(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_paths_are_canonical() {
+        for path in ["/a.B/C", "/a", "/a/b/c"] {
+            assert!(is_canonical(path), "{path}");
+        }
+        for path in [
+            "", "a/b", "/", "//a/b", "/a/b/", "/a/./b", "/a/../b", "/a%2fb/C", "*",
+        ] {
+            assert!(!is_canonical(path), "{path}");
+        }
+    }
+}
