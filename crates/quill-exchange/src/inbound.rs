@@ -1,13 +1,16 @@
 //! Received messages for the application.
 
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use quill_core::{Error, Inbound, Metadata};
 use quill_wire::Event;
+use tokio::time::Sleep;
 
 use crate::credits::Credits;
+use crate::send::deadline_exceeded;
 use crate::receive::{Receiver, gave_up, more_than_one, no_end, no_message};
 
 /// Messages of a call without credits: the application's polls reach the
@@ -61,6 +64,50 @@ impl Inbound for DirectInbound {
 
     fn take_trailers(mut self: Pin<&mut Self>) -> Metadata {
         std::mem::take(&mut self.trailers)
+    }
+}
+
+/// Messages of a call until its deadline; then the rest is given up.
+pub struct DeadlineInbound {
+    messages: Option<Pin<Box<dyn Inbound>>>,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl DeadlineInbound {
+    /// `messages`, until `deadline` fires.
+    #[must_use]
+    pub fn new(messages: Pin<Box<dyn Inbound>>, deadline: Pin<Box<Sleep>>) -> Self {
+        Self {
+            messages: Some(messages),
+            deadline,
+        }
+    }
+}
+
+impl Inbound for DeadlineInbound {
+    fn poll_message(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Error>>> {
+        let this = &mut *self;
+        let Some(messages) = &mut this.messages else {
+            return Poll::Ready(None);
+        };
+        let polled = messages.as_mut().poll_message(cx);
+        if polled.is_ready() {
+            return polled;
+        }
+        ready!(this.deadline.as_mut().poll(cx));
+        // Dropping them resets the stream.
+        this.messages = None;
+        Poll::Ready(Some(Err(deadline_exceeded())))
+    }
+
+    fn take_trailers(mut self: Pin<&mut Self>) -> Metadata {
+        match &mut self.messages {
+            Some(messages) => messages.as_mut().take_trailers(),
+            None => Metadata::new(),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ mod transport_error;
 mod whole;
 
 pub use credits::Credits;
-pub use inbound::{CreditedInbound, DirectInbound};
+pub use inbound::{CreditedInbound, DeadlineInbound, DirectInbound};
 pub use outbound::{StreamOutbound, UnaryOutbound};
 pub use receive::{Received, Receiver};
 pub use send::{CallGuard, SendBody, Source, StartFuture, deadline_exceeded, panicked};

@@ -30,5 +30,5 @@ mod quill;
 mod wire;
 
 pub use out::Out;
-pub use protocol::{Call, Decode, Encode, Event, Refusal, Side, Wire, WireOptions};
+pub use protocol::{Call, Decode, Encode, Event, Protocol, Refusal, Side, Wire, WireOptions};
 pub use wire::{Decoder, Encoder, Opened};

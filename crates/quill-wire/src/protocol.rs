@@ -12,7 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use quill_core::compression::Encoding;
 use quill_core::{
-    DecodeLimits, Error, Format, HttpVersion, Metadata, Method, Outgoing, ResponseHead,
+    DecodeLimits, Error, Format, HttpVersion, Metadata, Method, MethodKind, Outgoing,
+    ResponseHead,
 };
 
 use crate::out::Out;
@@ -38,6 +39,67 @@ pub enum Wire {
     ConnectGet,
     /// Connect, with a stream on at least one side.
     ConnectStream,
+}
+
+/// The protocols a caller chooses from, whatever the kind of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// Quill's own protocol.
+    #[default]
+    Quill,
+    /// gRPC.
+    Grpc,
+    /// gRPC-Web, in binary.
+    GrpcWeb,
+    /// gRPC-Web, in base64 text.
+    GrpcWebText,
+    /// Connect.
+    Connect,
+}
+
+impl Protocol {
+    /// Every protocol.
+    pub const ALL: [Protocol; 5] = [
+        Protocol::Quill,
+        Protocol::Grpc,
+        Protocol::GrpcWeb,
+        Protocol::GrpcWebText,
+        Protocol::Connect,
+    ];
+
+    /// Its name on a command line: `quill`, `grpc`, `grpc-web`, `grpc-web-text`, `connect`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Quill => "quill",
+            Protocol::Grpc => "grpc",
+            Protocol::GrpcWeb => "grpc-web",
+            Protocol::GrpcWebText => "grpc-web-text",
+            Protocol::Connect => "connect",
+        }
+    }
+
+    /// The protocol of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|protocol| protocol.name() == name)
+    }
+
+    /// How a call of this kind is written in it.
+    #[must_use]
+    pub fn wire(self, kind: MethodKind) -> Wire {
+        match self {
+            Protocol::Quill => Wire::Quill,
+            Protocol::Grpc => Wire::Grpc,
+            Protocol::GrpcWeb => Wire::GrpcWeb { text: false },
+            Protocol::GrpcWebText => Wire::GrpcWeb { text: true },
+            Protocol::Connect if kind == MethodKind::Unary => Wire::ConnectUnary,
+            Protocol::Connect => Wire::ConnectStream,
+        }
+    }
 }
 
 /// Which end of a call a decoder or encoder works for.
