@@ -18,13 +18,10 @@ struct Exception {
 
 const EXCEPTIONS: &[Exception] = &[];
 
-/// Shipped Rust: not the tests, benches and build scripts of a crate.
+/// What crates are made of: not their tests, benches and build scripts.
 pub(crate) fn shipped(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {
     tree.with_extension("rs").filter(|(path, _)| {
-        path.starts_with("crates/")
-            && path.contains("/src/")
-            && !path.ends_with("/tests.rs")
-            && !path.contains("/tests/")
+        path.contains("/src/") && !path.ends_with("/tests.rs") && !path.contains("/tests/")
     })
 }
 
