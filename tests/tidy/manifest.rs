@@ -73,16 +73,18 @@ fn package(
             "`cargo bench -- --save-baseline x` needs `[lib] bench = false` here.",
         );
     }
-    let binary = tree.text(&format!("{folder}src/main.rs")).is_some();
-    if binary
-        && !manifest
-            .tables("[bin]")
-            .next()
-            .is_some_and(|bin| bin.has("bench", "false"))
-    {
+    let main = format!("{folder}src/main.rs");
+    let bins = format!("{folder}src/bin/");
+    let binaries = tree
+        .with_extension("rs")
+        .filter(|(file, _)| *file == main || file.starts_with(&bins));
+    let unbenched = manifest
+        .tables("[bin]")
+        .filter(|bin| bin.has("bench", "false"));
+    if binaries.count() > unbenched.count() {
         fault(
             1,
-            "`cargo bench -- --save-baseline x` needs `bench = false` in this crate's `[[bin]]`.",
+            "`cargo bench -- --save-baseline x` needs a `[[bin]]` with `bench = false` for each binary.",
         );
     }
     for bench in manifest
