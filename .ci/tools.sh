@@ -39,7 +39,7 @@ need_apt() {
   local root=()
   [[ $(id -u) -eq 0 ]] || root=(sudo)
   export DEBIAN_FRONTEND=noninteractive
-  _quietly "${root[@]}" apt-get update
+  _quietly "${root[@]}" apt-get update || return
   # --no-install-recommends keeps a server package from starting more than itself.
   _quietly "${root[@]}" apt-get install -y --no-install-recommends "${missing[@]}"
 }
@@ -50,7 +50,7 @@ need_go() {
   [[ $(cat "$stamp" 2>/dev/null) != "$module" || ! -x $TOOLS/bin/$name ]] || return 0
   local folder
   folder=$(mktemp -d)
-  _quietly env GOBIN="$folder" GOFLAGS=-trimpath go install "$module"
+  _quietly env GOBIN="$folder" GOFLAGS=-trimpath go install "$module" || return
   mkdir -p "$TOOLS/bin" "$TOOLS/go"
   # The program is called after its folder, which may be just `client`.
   mv "$folder"/* "$TOOLS/bin/$name"
@@ -59,7 +59,7 @@ need_go() {
 }
 
 need_pip() {
-  [[ -x $TOOLS/venv/bin/pip ]] || _quietly python3 -m venv "$TOOLS/venv"
+  [[ -x $TOOLS/venv/bin/pip ]] || _quietly python3 -m venv "$TOOLS/venv" || return
   local package missing=() frozen
   frozen=$("$TOOLS/venv/bin/pip" freeze --disable-pip-version-check)
   for package in "$@"; do
