@@ -1,0 +1,40 @@
+# The commands of this repository by their short names. `just` lists them.
+
+_default:
+    @just --list --unsorted
+
+# Everything CI runs, or only the named steps
+ci *steps:
+    .ci/run {{ steps }}
+
+# Format every crate
+fmt:
+    cargo fmt --all
+
+# Lints, as strict as in CI
+lint:
+    cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+# Every test of the workspace
+test *args:
+    cargo test --workspace {{ args }}
+
+# The API's documentation; a broken link is an error
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features
+
+# Licences, banned crates, sources and advisories of the dependencies
+deny *checks="advisories bans licenses sources":
+    cargo deny --locked check --hide-inclusion-graph {{ checks }}
+
+# Each feature by itself, and none
+hack:
+    cargo hack check --workspace --each-feature --no-dev-deps
+
+# Benches; arguments go to criterion, as in `just bench --save-baseline main`
+bench *args:
+    cargo bench --workspace -- {{ args }}
+
+# Instruction counts under callgrind; needs valgrind and gungraun-runner
+instructions:
+    cargo bench --workspace --bench 'iai_*'
