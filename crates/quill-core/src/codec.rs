@@ -10,7 +10,11 @@ use crate::error::BoxError;
 #[cfg(feature = "buffa")]
 mod buffa_codec;
 #[cfg(feature = "buffa")]
+mod buffa_view_codec;
+#[cfg(feature = "buffa")]
 pub use buffa_codec::BuffaCodec;
+#[cfg(feature = "buffa")]
+pub use buffa_view_codec::BuffaViewCodec;
 
 /// How a message is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

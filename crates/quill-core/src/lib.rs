@@ -17,9 +17,11 @@ mod error;
 mod extensions;
 mod fields;
 mod head;
+mod held_stream;
 mod method;
 mod retry_info;
 mod streaming;
+mod streaming_request;
 
 pub use call::{
     Inbound, Incoming, MessageEncoding, MessageSink, Outbound, Peer, Reply, Request, RequestParts,
@@ -28,13 +30,15 @@ pub use call::{
 pub use cancellation::{Cancellation, Cancelled};
 pub use code::Code;
 #[cfg(feature = "buffa")]
-pub use codec::BuffaCodec;
+pub use codec::{BuffaCodec, BuffaViewCodec};
 pub use codec::{Codec, CodecError, DecodeLimits, Encodable, Format, Outgoing, RawCodec};
 pub use context::{CallContext, Scoped};
 pub use deadline::Deadline;
 pub use error::{BoxError, Detail, Error, ErrorDetail};
 pub use extensions::Extensions;
 pub use head::{Headers, HttpMethod, HttpVersion, RequestHead, ResponseHead};
+pub use held_stream::{HeldStream, Outlet};
 pub use metadata::{Metadata, MetadataError};
 pub use method::{Idempotency, Method, MethodKind};
 pub use streaming::Streaming;
+pub use streaming_request::IntoStreamingRequest;

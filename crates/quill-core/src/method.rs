@@ -1,6 +1,7 @@
 //! What a method is called and how it is called.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 /// Which sides of a call send a stream of messages rather than one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +49,7 @@ pub struct Method {
     path: Cow<'static, str>,
     kind: MethodKind,
     idempotency: Idempotency,
+    cache_ttl: Option<Duration>,
 }
 
 impl Method {
@@ -58,6 +60,7 @@ impl Method {
             path: Cow::Borrowed(path),
             kind,
             idempotency: Idempotency::Unknown,
+            cache_ttl: None,
         }
     }
 
@@ -68,6 +71,7 @@ impl Method {
             path: Cow::Owned(format!("/{service}/{method}")),
             kind,
             idempotency: Idempotency::Unknown,
+            cache_ttl: None,
         }
     }
 
@@ -75,6 +79,14 @@ impl Method {
     #[must_use]
     pub const fn with_idempotency(mut self, idempotency: Idempotency) -> Self {
         self.idempotency = idempotency;
+        self
+    }
+
+    /// The same method, whose answers a private cache may keep for this long.
+    /// It tells only for methods without side effects.
+    #[must_use]
+    pub const fn with_cache_ttl(mut self, cache_ttl: Duration) -> Self {
+        self.cache_ttl = Some(cache_ttl);
         self
     }
 
@@ -106,6 +118,12 @@ impl Method {
     #[must_use]
     pub const fn idempotency(&self) -> Idempotency {
         self.idempotency
+    }
+
+    /// How long a private cache may keep its answers; `None`: not at all.
+    #[must_use]
+    pub const fn cache_ttl(&self) -> Option<Duration> {
+        self.cache_ttl
     }
 
     fn halves(&self) -> (&str, &str) {

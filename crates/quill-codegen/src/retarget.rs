@@ -1,0 +1,249 @@
+//! Points the message library's code at the one crate that a user depends on.
+
+use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
+use quote::quote;
+
+use crate::error::Error;
+
+/// The crates that generated messages name, all re-exported by the runtime.
+const CRATES: [&str; 4] = ["buffa", "buffa_types", "buffa_descriptor", "serde"];
+
+/// The attributes' keys in `#[serde(...)]` whose values are paths.
+const SERDE_PATHS: [&str; 5] = [
+    "with",
+    "serialize_with",
+    "deserialize_with",
+    "skip_serializing_if",
+    "default",
+];
+
+/// Rewrites `::buffa::X` to `<runtime>::buffa::X`, and the same for its kin.
+#[derive(Clone, Debug)]
+pub(crate) struct Retarget {
+    /// The runtime's module as text, for paths in string literals.
+    text: String,
+    tokens: TokenStream,
+}
+
+impl Retarget {
+    /// `runtime` is the path of the module that re-exports everything.
+    pub(crate) fn new(runtime: &str) -> Result<Self, Error> {
+        let path = syn::parse_str::<syn::Path>(runtime)
+            .ok()
+            .filter(|path| {
+                path.segments
+                    .iter()
+                    .all(|segment| segment.arguments.is_none())
+            })
+            .filter(|path| {
+                let from_crate = path
+                    .segments
+                    .first()
+                    .is_some_and(|first| first.ident == "crate");
+                path.leading_colon.is_some() || from_crate
+            });
+        let Some(path) = path else {
+            return Err(Error::new(format!(
+                "the runtime path {runtime:?} is no absolute path of a module, such as \
+                 \"::quill::__private\" or \"crate::runtime\""
+            )));
+        };
+        Ok(Self {
+            text: quote!(#path).to_string().replace(' ', ""),
+            tokens: quote!(#path),
+        })
+    }
+
+    /// The runtime's module.
+    pub(crate) fn runtime(&self) -> &TokenStream {
+        &self.tokens
+    }
+
+    pub(crate) fn rewrite(&self, tokens: TokenStream) -> TokenStream {
+        let trees: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut out: Vec<TokenTree> = Vec::with_capacity(trees.len());
+        let mut i = 0;
+        while let Some(tree) = trees.get(i) {
+            if let Some(name) = leading_path(&trees, i).filter(|_| starts_path(&out)) {
+                out.extend(self.tokens.clone());
+                out.extend(trees.get(i..i + 2).into_iter().flatten().cloned());
+                out.push(name.clone());
+                i += 3;
+                continue;
+            }
+            let TokenTree::Group(group) = tree else {
+                out.push(tree.clone());
+                i += 1;
+                continue;
+            };
+            let is_attribute = group.delimiter() == Delimiter::Bracket
+                && matches!(out.last(), Some(TokenTree::Punct(hash)) if hash.as_char() == '#');
+            let inner = if is_attribute {
+                self.rewrite_attribute(group.stream())
+            } else {
+                self.rewrite(group.stream())
+            };
+            let mut rewritten = Group::new(group.delimiter(), inner);
+            rewritten.set_span(group.span());
+            out.push(TokenTree::Group(rewritten));
+            if is_attribute && derives_serde(group.stream()) {
+                out.extend(self.serde_crate());
+            }
+            i += 1;
+        }
+        out.into_iter().collect()
+    }
+
+    /// Tells serde's derive where serde is.
+    fn serde_crate(&self) -> TokenStream {
+        let path = format!("{}::serde", self.text);
+        quote! { #[serde(crate = #path)] }
+    }
+
+    /// In `#[serde(...)]` paths are string literals.
+    fn rewrite_attribute(&self, tokens: TokenStream) -> TokenStream {
+        let trees: Vec<TokenTree> = tokens.into_iter().collect();
+        match trees.as_slice() {
+            [TokenTree::Ident(name), TokenTree::Group(arguments)] if name == "serde" => {
+                let paths = self.rewrite_serde(arguments.stream());
+                quote! { serde(#paths) }
+            }
+            _ => self.rewrite(trees.into_iter().collect()),
+        }
+    }
+
+    fn rewrite_serde(&self, tokens: TokenStream) -> TokenStream {
+        let mut out: Vec<TokenTree> = Vec::new();
+        for tree in tokens {
+            let path = match (out.as_slice(), &tree) {
+                ([.., TokenTree::Ident(key), _], TokenTree::Literal(literal))
+                    if SERDE_PATHS.iter().any(|path| key == path) =>
+                {
+                    self.rewrite_literal(literal)
+                }
+                _ => None,
+            };
+            out.push(path.map_or(tree, TokenTree::Literal));
+        }
+        out.into_iter().collect()
+    }
+
+    fn rewrite_literal(&self, literal: &Literal) -> Option<Literal> {
+        let text = literal.to_string();
+        let path = text.strip_prefix('"')?.strip_suffix('"')?;
+        let name = path.strip_prefix("::")?.split("::").next()?;
+        CRATES
+            .contains(&name)
+            .then(|| Literal::string(&format!("{}{path}", self.text)))
+    }
+}
+
+/// The crate's name in `::name`, if that stands at `i` and is one of ours.
+fn leading_path(trees: &[TokenTree], i: usize) -> Option<&TokenTree> {
+    match trees.get(i..i + 3)? {
+        [
+            TokenTree::Punct(a),
+            TokenTree::Punct(b),
+            name @ TokenTree::Ident(ident),
+        ] if a.as_char() == ':'
+            && b.as_char() == ':'
+            && CRATES.iter().any(|name| ident == name) =>
+        {
+            Some(name)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a `::` after `before` starts a path rather than continuing one.
+fn starts_path(before: &[TokenTree]) -> bool {
+    match before {
+        [] => true,
+        [.., TokenTree::Punct(dash), TokenTree::Punct(arrow)] if arrow.as_char() == '>' => {
+            matches!(dash.as_char(), '-' | '=')
+        }
+        [.., TokenTree::Punct(last)] => last.as_char() != '>',
+        [.., TokenTree::Ident(last)] => {
+            // A keyword (`for ::buffa::Message`) ends no path, but `self` and its kin do.
+            let last = last.to_string();
+            let part_of_path = matches!(last.as_str(), "self" | "Self" | "super" | "crate");
+            !part_of_path && syn::parse_str::<syn::Ident>(&last).is_err()
+        }
+        [.., TokenTree::Group(_) | TokenTree::Literal(_)] => true,
+    }
+}
+
+fn derives_serde(attribute: TokenStream) -> bool {
+    let mut trees = attribute.into_iter();
+    match (trees.next(), trees.next()) {
+        (Some(TokenTree::Ident(name)), Some(TokenTree::Group(traits))) if name == "derive" => {
+            let mut traits = traits.stream().into_iter();
+            traits.any(|tree| matches!(tree, TokenTree::Ident(name) if name == "serde"))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(source: &str) -> String {
+        let tokens = source.parse().expect("valid tokens");
+        let retarget = Retarget::new("::quill::__private").expect("a path");
+        retarget.rewrite(tokens).to_string()
+    }
+
+    fn same(source: &str, expected: &str) {
+        let expected: TokenStream = expected.parse().expect("valid tokens");
+        assert_eq!(rewritten(source), expected.to_string());
+    }
+
+    #[test]
+    fn paths_that_start_at_a_crate_are_moved() {
+        same(
+            "impl ::buffa::Message for X { fn f() -> ::buffa::A { a => ::serde::B, <::buffa::C>::d() } }",
+            "impl ::quill::__private::buffa::Message for X { fn f() -> ::quill::__private::buffa::A \
+             { a => ::quill::__private::serde::B, <::quill::__private::buffa::C>::d() } }",
+        );
+    }
+
+    #[test]
+    fn other_paths_stay() {
+        let source = "self::buffa::A; x::serde::B; <T as U>::buffa::C; ::core::D; buffa::E";
+        same(source, source);
+    }
+
+    #[test]
+    fn serde_is_told_where_it_is() {
+        same(
+            "#[derive(::serde::Serialize)] struct A { #[serde(rename = \"::buffa::x\", with = \"::buffa::y\")] f: u8 }",
+            "#[derive(::quill::__private::serde::Serialize)] #[serde(crate = \"::quill::__private::serde\")] \
+             struct A { #[serde(rename = \"::buffa::x\", with = \"::quill::__private::buffa::y\")] f: u8 }",
+        );
+    }
+
+    #[test]
+    fn strings_and_docs_stay() {
+        let source = "#[doc = \"::buffa::x\"] const A: &str = \"::buffa::y\";";
+        same(source, source);
+    }
+
+    #[test]
+    fn a_runtime_that_is_no_path_is_refused() {
+        for runtime in [
+            "",
+            "::quill::",
+            "a b",
+            "::quill<T>",
+            "quill; x",
+            "super::rt",
+            "quill",
+        ] {
+            assert!(Retarget::new(runtime).is_err(), "{runtime}");
+        }
+        for runtime in ["::quill", "crate::codegen"] {
+            assert!(Retarget::new(runtime).is_ok(), "{runtime}");
+        }
+    }
+}
