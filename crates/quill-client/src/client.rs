@@ -1,13 +1,15 @@
 //! A client of one server.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::{Error, Format, Method};
+use quill_transport::{Channel, TransportError};
 use quill_wire::{Call, Protocol, WireOptions};
 
 use crate::builder::ClientBuilder;
+use crate::error::ConnectError;
 
 /// A client of one server: makes calls, typed and untyped, in any protocol.
 ///
@@ -26,10 +28,89 @@ use crate::builder::ClientBuilder;
 #[derive(Clone)]
 pub struct QuillClient(Arc<Shared>);
 
+struct Shared {
+    settings: Settings,
+    /// What is wrong with the URL shows at the call, not before.
+    channel: Result<Channel, InvalidUrl>,
+}
+
 /// What every call of a client starts from.
 pub(crate) struct Settings {
     pub(crate) protocol: Protocol,
     pub(crate) format: Format,
     pub(crate) timeout: Option<Duration>,
     pub(crate) options: Arc<WireOptions>,
+}
+
+struct InvalidUrl(String);
+
+impl QuillClient {
+    /// A client of the server at `url`, with the defaults of
+    /// [`builder`](Self::builder). A URL that can't be used errs at each call.
+    #[must_use]
+    pub fn new(url: impl AsRef<str>) -> Self {
+        Self::builder().base_url(url.as_ref()).build_lazily()
+    }
+
+    /// A client with other settings.
+    #[must_use]
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::new()
+    }
+
+    /// A client of the server at `url`, with a connection that is there already.
+    ///
+    /// # Errors
+    /// The URL can't be used, or no connection could be made.
+    pub async fn connect(url: impl AsRef<str>) -> Result<Self, ConnectError> {
+        let client = Self::builder().base_url(url.as_ref()).build()?;
+        client.ready().await?;
+        Ok(client)
+    }
+
+    /// Makes a connection, unless there is one, so that the first call finds it.
+    ///
+    /// # Errors
+    /// No connection could be made.
+    pub async fn ready(&self) -> Result<(), ConnectError> {
+        match &self.0.channel {
+            Ok(channel) => channel.connect().await.map_err(ConnectError::from),
+            Err(InvalidUrl(message)) => Err(ConnectError::url(message.clone())),
+        }
+    }
+
+    pub(crate) fn make(settings: Settings, channel: Result<Channel, TransportError>) -> Self {
+        let channel = channel.map_err(|error| InvalidUrl(error.to_string()));
+        Self(Arc::new(Shared { settings, channel }))
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn channel(&self) -> Result<&Channel, Error> {
+        match &self.0.channel {
+            Ok(channel) => Ok(channel),
+            Err(InvalidUrl(message)) => Err(Error::invalid_argument(message.clone())),
+        }
+    }
+
+    pub(crate) fn new_call(&self, method: &Method) -> Call {
+        let Settings {
+            protocol,
+            format,
+            options,
+            ..
+        } = self.settings();
+        let wire = protocol.wire(method.kind());
+        Call::outgoing(wire, Arc::new(method.clone()), *format, Arc::clone(options))
+    }
+}
+
+impl fmt::Debug for QuillClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QuillClient")
+            .field("protocol", &self.settings().protocol)
+            .finish_non_exhaustive()
+    }
 }

@@ -1,4 +1,8 @@
 //! Quill's server.
+
+#[doc(hidden)]
+pub mod codegen;
+
 mod dispatch;
 mod handler;
 mod routes;

@@ -19,7 +19,7 @@ pub trait Service: Send + Sync + 'static {
     fn name(&self) -> &str;
 
     /// Adds each method with its handler.
-    fn register(self, routes: &mut Routes);
+    fn routes(self, routes: &mut Routes);
 }
 
 /// The methods of a server, by path.
@@ -48,7 +48,7 @@ impl Routes {
     /// Adds all methods of a service.
     pub fn add(&mut self, service: impl Service) {
         self.services.push(service.name().to_owned());
-        service.register(self);
+        service.routes(self);
     }
 
     /// The full names of the services, in the order they were added.

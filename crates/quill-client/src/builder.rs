@@ -1,0 +1,183 @@
+//! A client's settings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quill_core::{DecodeLimits, Format};
+use quill_transport::{Channel, ChannelOptions, ClientTls};
+use quill_wire::{Protocol, WireOptions};
+
+use crate::client::{QuillClient, Settings};
+use crate::error::ConnectError;
+
+/// Where a client calls when nothing else was said.
+const BASE_URL_DEFAULT: &str = "http://localhost:8080";
+const COMPRESSION_LEVELS: std::ops::RangeInclusive<u8> = 1..=22;
+
+/// The settings of a [`QuillClient`].
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use quill_client::QuillClient;
+///
+/// let client = QuillClient::builder()
+///     .base_url("http://localhost:8080")
+///     .enable_compression(true)
+///     .compression_level(3)
+///     .timeout(Duration::from_secs(5))
+///     .build()?;
+/// # Ok::<(), quill_client::ConnectError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ClientBuilder {
+    base_url: String,
+    protocol: Protocol,
+    format: Format,
+    timeout: Option<Duration>,
+    options: WireOptions,
+    channel: ChannelOptions,
+}
+
+impl ClientBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            base_url: BASE_URL_DEFAULT.to_owned(),
+            protocol: Protocol::default(),
+            format: Format::Proto,
+            timeout: None,
+            options: WireOptions {
+                compress: false,
+                ..WireOptions::default()
+            },
+            channel: ChannelOptions::default(),
+        }
+    }
+
+    /// The server: `http://host:port` (HTTP/2 without TLS), `https://host`
+    /// (TLS, HTTP/2 where the server has it), `unix:/path`. A path in it goes
+    /// before the methods' own. `http://localhost:8080` unless set.
+    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = url.into();
+        self
+    }
+
+    /// The protocol to speak; Quill's own unless set.
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// How messages are written; protobuf's binary format unless set.
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// Speaks HTTP/1.1, for servers or proxies that have no HTTP/2. Streams
+    /// both ways at once are not possible then.
+    pub fn http1(mut self) -> Self {
+        self.channel.http1_only = true;
+        self
+    }
+
+    /// Compresses requests of 1024 bytes and more; off unless set. Answers are
+    /// accepted compressed in any case.
+    pub fn enable_compression(mut self, enabled: bool) -> Self {
+        self.options.compress = enabled;
+        self
+    }
+
+    /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip stops at 9.
+    pub fn compression_level(mut self, level: u8) -> Self {
+        self.options.compression_level = level;
+        self
+    }
+
+    /// How long a call may take when it says nothing itself; no limit unless set.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How long making a connection may take; 10 s unless set.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.channel.connect_timeout = timeout;
+        self
+    }
+
+    /// Most bytes of a received message; 4 MiB unless set.
+    pub fn receive_bytes_max(mut self, bytes: usize) -> Self {
+        self.options.receive_bytes_max = bytes;
+        self
+    }
+
+    /// Most bytes of a sent message; 4 MiB unless set.
+    pub fn send_bytes_max(mut self, bytes: usize) -> Self {
+        self.options.send_bytes_max = bytes;
+        self
+    }
+
+    /// Bounds on decoding an answer.
+    pub fn decode_limits(mut self, limits: DecodeLimits) -> Self {
+        self.options.decode = limits;
+        self
+    }
+
+    /// Asks for message credits, and grants the server this many messages at
+    /// once (Quill's protocol over HTTP/2 only): a slow reader then holds back
+    /// the maker of the messages, not only its bytes. Off unless set.
+    pub fn credits(mut self, messages: u32) -> Self {
+        self.options.credits = Some(messages.max(1));
+        self
+    }
+
+    /// Calls methods without side effects by GET, where the protocol can, so
+    /// that answers may be cached; off unless set.
+    pub fn use_get(mut self, enabled: bool) -> Self {
+        self.options.use_get = enabled;
+        self
+    }
+
+    /// Settings of TLS: trusted roots, the client's own certificate.
+    pub fn tls(mut self, tls: ClientTls) -> Self {
+        self.channel.tls = Some(tls);
+        self
+    }
+
+    /// All settings of the connections.
+    pub fn channel_options(mut self, options: ChannelOptions) -> Self {
+        self.channel = options;
+        self
+    }
+
+    /// The client. Nothing is connected before its first call.
+    ///
+    /// # Errors
+    /// A URL that can't be used, a compression level that does not exist.
+    pub fn build(self) -> Result<QuillClient, ConnectError> {
+        let level = self.options.compression_level;
+        if !COMPRESSION_LEVELS.contains(&level) {
+            return Err(ConnectError::setting(format!(
+                "compression level {level} does not exist: use 1 (fastest) to 22"
+            )));
+        }
+        let channel = Channel::new(&self.base_url, self.channel.clone())?;
+        Ok(QuillClient::make(self.into_settings(), Ok(channel)))
+    }
+
+    /// The client; what is wrong with its URL shows at the calls.
+    pub(crate) fn build_lazily(self) -> QuillClient {
+        let channel = Channel::new(&self.base_url, self.channel.clone());
+        QuillClient::make(self.into_settings(), channel)
+    }
+
+    fn into_settings(self) -> Settings {
+        Settings {
+            protocol: self.protocol,
+            format: self.format,
+            timeout: self.timeout,
+            options: Arc::new(self.options),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What can go wrong before the first call.
+
+use std::fmt;
+
+use quill_transport::TransportError;
+
+/// A client that could not be set up: its URL, its settings, its connection.
+#[derive(Debug)]
+pub struct ConnectError(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Transport(TransportError),
+    Settings(String),
+}
+
+impl ConnectError {
+    pub(crate) fn url(message: String) -> Self {
+        Self(Kind::Settings(message))
+    }
+
+    pub(crate) fn setting(message: impl Into<String>) -> Self {
+        Self(Kind::Settings(message.into()))
+    }
+}
+
+impl From<TransportError> for ConnectError {
+    fn from(error: TransportError) -> Self {
+        Self(Kind::Transport(error))
+    }
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Transport(error) => error.fmt(f),
+            Kind::Settings(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0 {
+            Kind::Transport(error) => error.source(),
+            Kind::Settings(_) => None,
+        }
+    }
+}

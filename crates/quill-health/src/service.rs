@@ -1,0 +1,96 @@
+//! The service itself.
+
+use futures_util::stream;
+use quill_core::{Error, Request, Response};
+use quill_server::codegen::Stream;
+use tokio::sync::watch;
+
+use crate::proto::health_check_response::ServingStatus;
+use crate::proto::{Health, HealthCheckRequest, HealthCheckResponse};
+use crate::reporter::{HealthReporter, Status};
+
+/// The health service, to be added to a server.
+pub type HealthServer = crate::proto::HealthServer<HealthService>;
+
+/// Answers `Check` and `Watch` with what a [`HealthReporter`] was told.
+#[derive(Clone, Debug)]
+pub struct HealthService(HealthReporter);
+
+/// A health service that says the server as a whole is serving.
+#[must_use]
+pub fn server() -> HealthServer {
+    reporter().0
+}
+
+/// A health service, and what sets the status of services in it.
+#[must_use]
+pub fn reporter() -> (HealthServer, HealthReporter) {
+    let reporter = HealthReporter::new();
+    let service = HealthService(reporter.clone());
+    (HealthServer::new(service), reporter)
+}
+
+impl Health for HealthService {
+    async fn check(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Error> {
+        let service = &request.message().service;
+        match self.0.status(service) {
+            Some(status) => Ok(answer(serving(Some(status))).into()),
+            None => Err(Error::not_found(format!(
+                "the health of service {service:?} is not known here"
+            ))),
+        }
+    }
+
+    async fn watch(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<impl Stream<Item = Result<HealthCheckResponse, Error>> + Send>, Error>
+    {
+        let service = &request.message().service;
+        let Some(statuses) = self.0.watch(service) else {
+            return Err(Error::resource_exhausted(
+                "too many services without a status are watched; ask for one that has one",
+            ));
+        };
+        let first = Watching { statuses, told: None };
+        Ok(Response::new(stream::unfold(first, Watching::next)))
+    }
+}
+
+/// A watcher, and what it was told last.
+struct Watching {
+    statuses: watch::Receiver<Option<Status>>,
+    told: Option<Option<Status>>,
+}
+
+impl Watching {
+    /// Waits for a status that is not the one told last.
+    async fn next(mut self) -> Option<(Result<HealthCheckResponse, Error>, Self)> {
+        loop {
+            let status = *self.statuses.borrow_and_update();
+            if self.told != Some(status) {
+                self.told = Some(status);
+                return Some((Ok(answer(serving(status))), self));
+            }
+            self.statuses.changed().await.ok()?;
+        }
+    }
+}
+
+fn serving(status: Option<Status>) -> ServingStatus {
+    match status {
+        Some(Status::Serving) => ServingStatus::SERVING,
+        Some(Status::NotServing) => ServingStatus::NOT_SERVING,
+        None => ServingStatus::SERVICE_UNKNOWN,
+    }
+}
+
+fn answer(status: ServingStatus) -> HealthCheckResponse {
+    HealthCheckResponse {
+        status: status.into(),
+        ..Default::default()
+    }
+}
