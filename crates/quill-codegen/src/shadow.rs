@@ -4,10 +4,13 @@
 //! names `From` and `Into` as the prelude has them. A message or an enum of
 //! such a name would take their place, and the code would not compile. So
 //! these types get a mark in their names before generating; then, as every
-//! unmarked use is the library's own, those are renamed, and the marks go.
+//! unmarked use is the library's own, those are renamed, and the marks go. The
+//! same marks get types through that are called like keywords, which the
+//! library does not escape: `type` ends as `r#type`, `Self` as `Self_`.
 
 use std::collections::BTreeMap;
 
+use buffa_codegen::idents::is_rust_keyword;
 use buffa_descriptor::generated::descriptor::{
     DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
 };
@@ -166,7 +169,7 @@ impl Shadowed {
 
 fn shadows(name: &str) -> bool {
     let one_letter = name.len() == 1 && name.starts_with(|c: char| c.is_ascii_uppercase());
-    one_letter || PRELUDE.contains(&name)
+    one_letter || PRELUDE.contains(&name) || is_rust_keyword(name)
 }
 
 /// Renames type parameters, each within the function that declares it.

@@ -1,14 +1,26 @@
-//! Quill's server.
+//! Quill's server: one port, one handler, every protocol.
+//!
+//! [`Server::builder`] takes services (generated ones, or handlers without
+//! types), tower layers on the level of RPC and of HTTP, limits and TLS, and
+//! binds an address.
 
 #[doc(hidden)]
 pub mod codegen;
 
+mod builder;
 mod dispatch;
+mod error;
 mod handler;
+mod http_service;
 mod routes;
+mod server;
 mod stack;
 
-pub use dispatch::{Dispatch, ReplyBody};
+pub use builder::{RpcLayers, RpcService, ServerBuilder};
+pub use dispatch::ReplyBody;
+pub use error::ServeError;
 pub use handler::{Handler, HandlerFuture};
+pub use http_service::{BoxHttpService, HttpService};
 pub use routes::{Route, Routes, Service};
+pub use server::{BoundServer, RunningServer, Server, shutdown_signal};
 pub use stack::Handlers;

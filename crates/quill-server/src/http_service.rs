@@ -1,0 +1,153 @@
+//! The server as HTTP middleware and other HTTP servers see it.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use quill_core::BoxError;
+use quill_transport::adapt::{FromTower, HttpBody, TowerService, request_from_http, response_to_http};
+use quill_transport::{Body, BoxBody, HttpRequest, HttpResponse, RecvBody, Service};
+use tower::ServiceExt;
+use tower::util::BoxCloneSyncService;
+use tower_layer::Layer;
+
+use crate::dispatch::{Dispatch, ReplyBody};
+
+/// An HTTP service whose type was forgotten: what each HTTP-level layer wraps.
+pub type BoxHttpService = BoxCloneSyncService<
+    http::Request<HttpBody<RecvBody>>,
+    http::Response<HttpBody<BoxBody>>,
+    BoxError,
+>;
+
+type Wrap = Box<dyn Fn(BoxHttpService) -> BoxHttpService + Send + Sync>;
+
+/// An HTTP-level layer whose type was forgotten.
+pub(crate) struct HttpLayer(Wrap);
+
+impl HttpLayer {
+    pub(crate) fn new<T, B>(layer: T) -> Self
+    where
+        T: Layer<BoxHttpService> + Send + Sync + 'static,
+        T::Service: tower_service::Service<
+                http::Request<HttpBody<RecvBody>>,
+                Response = http::Response<B>,
+                Error: Into<BoxError>,
+                Future: Send,
+            > + Clone
+            + Send
+            + Sync
+            + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self(Box::new(move |inner| {
+            let service = layer.layer(inner);
+            BoxCloneSyncService::new(service.map_err(Into::into).map_response(
+                |response: http::Response<B>| {
+                    let HttpResponse { head, body } =
+                        quill_transport::adapt::response_from_http(response);
+                    let body: BoxBody = Box::pin(body);
+                    response_to_http(HttpResponse { head, body })
+                },
+            ))
+        }))
+    }
+
+    /// Dispatch with these layers around it, the first outermost.
+    pub(crate) fn wrap(layers: Vec<HttpLayer>, dispatch: Dispatch) -> Front {
+        if layers.is_empty() {
+            return Front::Direct(dispatch);
+        }
+        let innermost = TowerService::new(Boxed(dispatch)).map_err(|never| match never {});
+        let mut service: BoxHttpService = BoxCloneSyncService::new(innermost);
+        for layer in layers.iter().rev() {
+            service = (layer.0)(service);
+        }
+        Front::Layered(FromTower::new(service))
+    }
+}
+
+/// Dispatch with its body's type forgotten.
+#[derive(Clone)]
+struct Boxed(Dispatch);
+
+impl Service for Boxed {
+    type Body = BoxBody;
+    type Future = Pin<Box<dyn Future<Output = HttpResponse<BoxBody>> + Send>>;
+
+    fn call(&self, request: HttpRequest) -> Self::Future {
+        let answer = self.0.call(request);
+        Box::pin(async move {
+            let HttpResponse { head, body } = answer.await;
+            let body: BoxBody = Box::pin(body);
+            HttpResponse { head, body }
+        })
+    }
+}
+
+/// What connections hand their requests to: dispatch, or the HTTP-level layers
+/// around it.
+#[derive(Clone)]
+pub(crate) enum Front {
+    Direct(Dispatch),
+    Layered(FromTower<BoxHttpService>),
+}
+
+impl Service for Front {
+    type Body = ReplyBody;
+    type Future = Pin<Box<dyn Future<Output = HttpResponse<ReplyBody>> + Send>>;
+
+    fn call(&self, request: HttpRequest) -> Self::Future {
+        match self {
+            Front::Direct(dispatch) => dispatch.call(request),
+            Front::Layered(service) => {
+                let answer = service.call(request);
+                Box::pin(async move {
+                    let HttpResponse { head, body } = answer.await;
+                    let body = ReplyBody::Other(body);
+                    HttpResponse { head, body }
+                })
+            }
+        }
+    }
+}
+
+/// A Quill server as a tower service of `http` requests, for other HTTP servers.
+#[derive(Clone)]
+pub struct HttpService(Front);
+
+impl HttpService {
+    pub(crate) fn new(front: Front) -> Self {
+        Self(front)
+    }
+}
+
+impl<B> tower_service::Service<http::Request<B>> for HttpService
+where
+    B: http_body::Body + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = http::Response<HttpBody<ReplyBody>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let answer = self.0.call(request_from_http(request));
+        Box::pin(async move { Ok(response_to_http(answer.await)) })
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HttpService")
+    }
+}

@@ -1,0 +1,153 @@
+//! A server, from its address to its end.
+
+use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use quill_transport::{Drained, HttpServer, Running};
+
+use crate::builder::ServerBuilder;
+use crate::error::ServeError;
+use crate::http_service::Front;
+
+/// Where a server begins: [`Server::builder`].
+///
+/// ```no_run
+/// # async fn example(echo: impl quill_server::Service) -> Result<(), quill_server::ServeError> {
+/// use quill_server::{Server, shutdown_signal};
+///
+/// Server::builder()
+///     .service(echo)
+///     .bind("127.0.0.1:8080")
+///     .await?
+///     .serve_until(shutdown_signal())
+///     .await
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Server(());
+
+impl Server {
+    /// A server without services, with the default settings.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::new()
+    }
+}
+
+/// A server whose sockets are bound; it accepts connections once it serves.
+pub struct BoundServer {
+    http: HttpServer,
+    front: Front,
+    drain_limit: Duration,
+}
+
+impl BoundServer {
+    pub(crate) fn new(http: HttpServer, front: Front, drain_limit: Duration) -> Self {
+        Self {
+            http,
+            front,
+            drain_limit,
+        }
+    }
+
+    /// The address of its first TCP socket, with the port it got; `None` with
+    /// Unix sockets alone.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.http.listener().local_addr()
+    }
+
+    /// Serves until `signal` resolves; then it accepts no more, lets the calls
+    /// that are under way end, and cuts what is left at the drain limit.
+    ///
+    /// # Errors
+    /// None today: what breaks while serving is a connection's own matter.
+    pub async fn serve_until(self, signal: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let running = self.start();
+        signal.await;
+        let drained = running.shutdown().await;
+        if drained.cut_connections > 0 {
+            tracing::warn!(
+                connections = drained.cut_connections,
+                "the drain limit passed; connections with open calls were cut"
+            );
+        }
+        Ok(())
+    }
+
+    /// Serves until the process ends.
+    ///
+    /// # Errors
+    /// As [`serve_until`](Self::serve_until).
+    pub async fn serve(self) -> Result<(), ServeError> {
+        self.serve_until(std::future::pending()).await
+    }
+
+    /// Serves in a task of its own.
+    #[must_use = "a running server that is dropped stops at once"]
+    pub fn start(self) -> RunningServer {
+        RunningServer {
+            running: self.http.start(self.front),
+            drain_limit: self.drain_limit,
+        }
+    }
+}
+
+impl fmt::Debug for BoundServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundServer")
+            .field("http", &self.http)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server that serves. Dropped, it cuts its connections.
+#[derive(Debug)]
+pub struct RunningServer {
+    running: Running,
+    drain_limit: Duration,
+}
+
+impl RunningServer {
+    /// The address of its first TCP socket; `None` with Unix sockets alone.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.running.local_addr()
+    }
+
+    /// Drains as [`BoundServer::serve_until`] does.
+    pub async fn shutdown(self) -> Drained {
+        self.running.shutdown(self.drain_limit).await
+    }
+}
+
+/// Resolves when the process is asked to end: SIGINT or SIGTERM, Ctrl-C on Windows.
+pub async fn shutdown_signal() {
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // No handler could be set: then no such signal is seen.
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = interrupt => {}
+        () = terminated() => {}
+    }
+}
+
+#[cfg(unix)]
+async fn terminated() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut signals) => {
+            signals.recv().await;
+        }
+        Err(_) => std::future::pending().await,
+    }
+}
+
+#[cfg(not(unix))]
+async fn terminated() {
+    std::future::pending().await
+}
