@@ -114,21 +114,23 @@ fn broken(how: &str) -> Error {
 }
 
 /// Client: the head of a GET; `None` when its target would be too long. The
-/// parameters stand in alphabetical order, so that equal calls are equal to
-/// caches.
+/// parameters stand in the order that the spec recommends, so that equal calls
+/// of all clients are equal to caches.
 pub(crate) fn request(call: &Call, message: &Packed) -> Option<RequestHead> {
     if message.bytes.len() > TARGET_BYTES_MAX {
         return None;
     }
     let as_base64 = message.compressed || call.format == Format::Proto;
     let mut target = call.method.path().to_owned();
-    target.push_str(if as_base64 { "?base64=1&" } else { "?" });
-    if message.compressed {
-        target.push_str("compression=");
-        target.push_str(call.send.name());
-        target.push('&');
+    target.push_str("?connect=v1");
+    if as_base64 {
+        target.push_str("&base64=1");
     }
-    target.push_str("connect=v1&encoding=");
+    if message.compressed {
+        target.push_str("&compression=");
+        target.push_str(call.send.name());
+    }
+    target.push_str("&encoding=");
     target.push_str(call.format.name());
     target.push_str("&message=");
     if as_base64 {

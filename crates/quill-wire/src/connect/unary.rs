@@ -281,7 +281,7 @@ enum Stage {
 
 impl UnaryDecoder {
     pub(crate) fn new(call: &Call, side: Side) -> Self {
-        Self {
+        let mut decoder = Self {
             side,
             format: call.format,
             options: Arc::clone(&call.options),
@@ -291,7 +291,13 @@ impl UnaryDecoder {
             status: 200,
             leading: Metadata::new(),
             trailing: Metadata::new(),
+        };
+        if let Some(body) = &call.inline_body {
+            // A GET has its message; whatever body it came with is no part of it.
+            decoder.feed(body.clone());
+            decoder.finish(None);
         }
+        decoder
     }
 
     fn is_error(&self) -> bool {

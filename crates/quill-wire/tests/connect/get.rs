@@ -54,6 +54,23 @@ fn the_message_is_read_in_every_form() {
 }
 
 #[test]
+fn a_decoder_holds_the_message_unless_it_was_taken_before() {
+    let head = get("encoding=json&message=%7B%7D", &[]);
+    let mut call = opened(&head, readable(), Arc::default());
+    let mut decoder = call.decoder(Side::Server);
+    let body = call.take_inline_body().unwrap();
+    // Feeding it once more, or the empty body of the GET, changes nothing.
+    let seen = events(&mut decoder, &[&body, b""]);
+    let message = Seen::Message(b"{}".to_vec());
+    assert_eq!(seen, [message, Seen::End(Metadata::new())]);
+
+    let limited = options(|options| options.receive_bytes_max = 1);
+    let call = opened(&head, readable(), limited);
+    let seen = events(&mut call.decoder(Side::Server), &[]);
+    assert_eq!(seen, [Seen::Broken(Code::ResourceExhausted)]);
+}
+
+#[test]
 fn a_compressed_message_is_unpacked() {
     let mut query = "encoding=json&compression=gzip&base64=1&message=".to_owned();
     for byte in gzip(b"{}") {
@@ -182,7 +199,7 @@ fn a_client_writes_its_parameters_in_one_order() {
     let (head, _) = requested(&client(Format::Proto), &[255_u8, 239][..]);
     assert_eq!(
         head.target,
-        "/a.B/C?base64=1&connect=v1&encoding=proto&message=_-8"
+        "/a.B/C?connect=v1&base64=1&encoding=proto&message=_-8"
     );
     assert_eq!(read(&head).1, [255, 239]);
 }
@@ -191,7 +208,7 @@ fn a_client_writes_its_parameters_in_one_order() {
 fn a_large_message_is_compressed_or_goes_by_post() {
     let text = "x".repeat(20_000);
     let (head, _) = requested(&client(Format::Json), text.clone());
-    let start = "/a.B/C?base64=1&compression=zstd&connect=v1&encoding=json&message=";
+    let start = "/a.B/C?connect=v1&base64=1&compression=zstd&encoding=json&message=";
     assert!(head.target.starts_with(start), "{}", head.target);
     assert_eq!(read(&head).1, text.as_bytes());
 
