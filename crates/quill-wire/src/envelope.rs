@@ -110,6 +110,14 @@ impl EnvelopeDecoder {
     /// The next whole envelope. A length over `bytes_max` is an error as soon as
     /// the header is there, before any of the payload is held.
     pub(crate) fn next(&mut self, bytes_max: usize) -> Result<Option<Envelope>, Error> {
+        self.next_by(|_| bytes_max)
+    }
+
+    /// As [`next`](Self::next), where the limit depends on the envelope's flags.
+    pub(crate) fn next_by(
+        &mut self,
+        bytes_max: impl FnOnce(u8) -> usize,
+    ) -> Result<Option<Envelope>, Error> {
         let (flags, len) = match self.header {
             Some(header) => header,
             None => {
@@ -118,6 +126,7 @@ impl EnvelopeDecoder {
                 };
                 let flags = header.get_u8();
                 let len = header.get_u32() as usize;
+                let bytes_max = bytes_max(flags);
                 if len > bytes_max {
                     return Err(message::too_large_to_receive(len, bytes_max));
                 }
