@@ -54,6 +54,25 @@ impl Chunks {
         Some(piece)
     }
 
+    /// Takes exactly `N` bytes by copy, which for a few is cheaper than a piece;
+    /// `None` while there are fewer.
+    pub(crate) fn take_array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let mut array = [0; N];
+        if let Some((piece, _)) = self.chunks.front().and_then(|c| c.split_first_chunk::<N>()) {
+            array = *piece;
+            self.len = self.len.saturating_sub(N);
+            if let Some(first) = self.chunks.front_mut() {
+                first.advance(N);
+            }
+            if self.chunks.front().is_some_and(Bytes::is_empty) {
+                self.chunks.pop_front();
+            }
+            return Some(array);
+        }
+        array.copy_from_slice(&self.take(N)?);
+        Some(array)
+    }
+
     /// Takes everything.
     pub(crate) fn take_all(&mut self) -> Bytes {
         self.take(self.len).unwrap_or_default()
@@ -93,5 +112,19 @@ mod tests {
         assert_eq!(&chunks.take_all()[..], b"hijklmnop");
         assert_eq!(chunks.len(), 0);
         assert_eq!(chunks.take(0).as_deref(), Some(&b""[..]));
+    }
+
+    #[test]
+    fn arrays_are_taken_within_and_across_chunks() {
+        let mut chunks = Chunks::default();
+        for chunk in [&b"ab"[..], b"c", b"defgh"] {
+            chunks.push(Bytes::from_static(chunk));
+        }
+        assert_eq!(chunks.take_array(), Some(*b"ab"));
+        assert_eq!(chunks.take_array(), Some(*b"cde"));
+        assert_eq!(chunks.take_array::<4>(), None);
+        assert_eq!(chunks.len(), 3);
+        assert_eq!(chunks.take_array(), Some(*b"fgh"));
+        assert_eq!(chunks.take_array::<1>(), None);
     }
 }

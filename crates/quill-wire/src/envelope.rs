@@ -1,7 +1,7 @@
 //! The five-byte envelope around each message of gRPC, gRPC-Web and Connect
 //! streams: one byte of flags, four of big-endian length, the payload.
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use quill_core::{Error, Outgoing};
 
 use crate::chunks::Chunks;
@@ -121,11 +121,10 @@ impl EnvelopeDecoder {
         let (flags, len) = match self.header {
             Some(header) => header,
             None => {
-                let Some(mut header) = self.chunks.take(HEADER_BYTES) else {
+                let Some([flags, len @ ..]) = self.chunks.take_array::<HEADER_BYTES>() else {
                     return Ok(None);
                 };
-                let flags = header.get_u8();
-                let len = header.get_u32() as usize;
+                let len = u32::from_be_bytes(len) as usize;
                 let bytes_max = bytes_max(flags);
                 if len > bytes_max {
                     return Err(message::too_large_to_receive(len, bytes_max));

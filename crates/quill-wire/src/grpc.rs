@@ -1,57 +1,28 @@
-//! gRPC and gRPC-Web.
-use crate::out::Out;
-use crate::protocol::{Call, Decode, Encode, Event, Refusal, Side, Wire, WireOptions};
-use crate::wire::Opened;
-use bytes::Bytes;
-use quill_core::{Error, Headers, Metadata, Method, Outgoing, RequestHead, ResponseHead};
-use std::sync::Arc;
+//! gRPC over HTTP/2 and HTTP/3, and gRPC-Web, binary and text, over any HTTP:
+//! the same messages in the same envelopes, with the status in HTTP trailers or
+//! in a last envelope of the body.
+//!
+//! After gRPC's `PROTOCOL-HTTP2.md`, `PROTOCOL-WEB.md`, `compression.md`,
+//! `statuscodes.md` and `http-grpc-status-mapping.md`. By `statuscodes.md` a
+//! library never makes an `invalid_argument` of its own, so whatever is wrong
+//! with the bytes of a request is `internal` here, at both sides.
 
-pub(crate) fn open(
-    _: Wire,
-    _: &RequestHead,
-    _: Arc<Method>,
-    _: Arc<WireOptions>,
-) -> Result<Opened, Refusal> {
-    Err(Refusal::MediaType)
-}
-pub(crate) fn refuse(_: Wire, _: Refusal, _: &mut Out) {}
-pub(crate) fn request(call: &Call) -> RequestHead {
-    RequestHead::post(call.method.path())
-}
+mod content_type;
+mod decoder;
+mod encoder;
+mod encodings;
+mod head;
+mod message_text;
+mod metadata;
+mod status;
+mod status_details;
+mod text;
+mod timeout;
+mod web_trailers;
 
-#[derive(Debug)]
-pub(crate) struct GrpcEncoder;
-impl GrpcEncoder {
-    pub(crate) fn new(_: &Call, _: Side) -> Self {
-        Self
-    }
-}
-impl Encode for GrpcEncoder {
-    fn unary(&mut self, _: Result<&dyn Outgoing, &Error>, _: &Metadata, _: &Metadata, _: &mut Out) {
-    }
-    fn head(&mut self, _: &Metadata, _: &mut Out) {}
-    fn message(&mut self, _: &dyn Outgoing, _: &mut Out) -> Result<(), Error> {
-        Ok(())
-    }
-    fn end(&mut self, _: Result<(), &Error>, _: &Metadata, _: &mut Out) {}
-}
-#[derive(Debug)]
-pub(crate) struct GrpcDecoder;
-impl GrpcDecoder {
-    pub(crate) fn new(_: &Call, _: Side) -> Self {
-        Self
-    }
-}
-impl Decode for GrpcDecoder {
-    fn head(&mut self, _: &ResponseHead) -> Result<Metadata, Error> {
-        Ok(Metadata::new())
-    }
-    fn feed(&mut self, _: Bytes) {}
-    fn finish(&mut self, _: Option<&Headers>) {}
-    fn next(&mut self) -> Result<Option<Event>, Error> {
-        Ok(None)
-    }
-    fn held_bytes(&self) -> usize {
-        0
-    }
-}
+#[cfg(test)]
+mod tests;
+
+pub(crate) use decoder::GrpcDecoder;
+pub(crate) use encoder::GrpcEncoder;
+pub(crate) use head::{open, refuse, request};
