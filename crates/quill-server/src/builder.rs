@@ -1,15 +1,13 @@
 //! A server's settings.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::{BoxError, DecodeLimits, Incoming, Method, Reply, Request, Response};
-use quill_transport::adapt::{FromTower, HttpBody, TowerService};
+use quill_transport::adapt::{FromTower, HttpBody};
 use quill_transport::{
-    BoxBody, HttpRequest, HttpResponse, HttpServer, Listener, RecvBody, ServerOptions,
+    HttpRequest, HttpServer, Listener, RecvBody, ServerOptions,
     tls::ServerTls,
 };
 use quill_wire::WireOptions;

@@ -63,7 +63,10 @@ impl HttpLayer {
         if layers.is_empty() {
             return Front::Direct(dispatch);
         }
-        let innermost = TowerService::new(Boxed(dispatch)).map_err(|never| match never {});
+        let innermost = ServiceExt::<http::Request<HttpBody<RecvBody>>>::map_err(
+            TowerService::new(Boxed(dispatch)),
+            |never| match never {},
+        );
         let mut service: BoxHttpService = BoxCloneSyncService::new(innermost);
         for layer in layers.iter().rev() {
             service = (layer.0)(service);
