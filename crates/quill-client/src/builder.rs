@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::{DecodeLimits, Format};
-use quill_transport::{Channel, ChannelOptions, ClientTls};
+use quill_transport::tls::ClientTls;
+use quill_transport::{Channel, ClientOptions, Endpoint};
 use quill_wire::{Protocol, WireOptions};
 
 use crate::client::{QuillClient, Settings};
@@ -36,21 +37,22 @@ pub struct ClientBuilder {
     format: Format,
     timeout: Option<Duration>,
     options: WireOptions,
-    channel: ChannelOptions,
+    channel: ClientOptions,
+    tls: Option<ClientTls>,
 }
 
 impl ClientBuilder {
     pub(crate) fn new() -> Self {
+        let mut options = WireOptions::default();
+        options.compress = false;
         Self {
             base_url: BASE_URL_DEFAULT.to_owned(),
             protocol: Protocol::default(),
             format: Format::Proto,
             timeout: None,
-            options: WireOptions {
-                compress: false,
-                ..WireOptions::default()
-            },
-            channel: ChannelOptions::default(),
+            options,
+            channel: ClientOptions::default(),
+            tls: None,
         }
     }
 
@@ -77,7 +79,7 @@ impl ClientBuilder {
     /// Speaks HTTP/1.1, for servers or proxies that have no HTTP/2. Streams
     /// both ways at once are not possible then.
     pub fn http1(mut self) -> Self {
-        self.channel.http1_only = true;
+        self.channel.http1 = true;
         self
     }
 
@@ -141,12 +143,12 @@ impl ClientBuilder {
 
     /// Settings of TLS: trusted roots, the client's own certificate.
     pub fn tls(mut self, tls: ClientTls) -> Self {
-        self.channel.tls = Some(tls);
+        self.tls = Some(tls);
         self
     }
 
     /// All settings of the connections.
-    pub fn channel_options(mut self, options: ChannelOptions) -> Self {
+    pub fn transport(mut self, options: ClientOptions) -> Self {
         self.channel = options;
         self
     }
@@ -162,14 +164,23 @@ impl ClientBuilder {
                 "compression level {level} does not exist: use 1 (fastest) to 22"
             )));
         }
-        let channel = Channel::new(&self.base_url, self.channel.clone())?;
+        let channel = self.channel()?;
         Ok(QuillClient::make(self.into_settings(), Ok(channel)))
     }
 
     /// The client; what is wrong with its URL shows at the calls.
     pub(crate) fn build_lazily(self) -> QuillClient {
-        let channel = Channel::new(&self.base_url, self.channel.clone());
+        let channel = self.channel();
         QuillClient::make(self.into_settings(), channel)
+    }
+
+    fn channel(&self) -> Result<Channel, ConnectError> {
+        let endpoint = Endpoint::parse(&self.base_url)?;
+        let tls = match &self.tls {
+            Some(tls) => tls.clone(),
+            None => ClientTls::builder().build()?,
+        };
+        Ok(Channel::new(endpoint, self.channel.clone(), tls)?)
     }
 
     fn into_settings(self) -> Settings {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::{Error, Format, Method};
-use quill_transport::{Channel, TransportError};
+use quill_transport::Channel;
 use quill_wire::{Call, Protocol, WireOptions};
 
 use crate::builder::ClientBuilder;
@@ -75,11 +75,11 @@ impl QuillClient {
     pub async fn ready(&self) -> Result<(), ConnectError> {
         match &self.0.channel {
             Ok(channel) => channel.connect().await.map_err(ConnectError::from),
-            Err(InvalidUrl(message)) => Err(ConnectError::url(message.clone())),
+            Err(InvalidUrl(message)) => Err(ConnectError::setting(message.clone())),
         }
     }
 
-    pub(crate) fn make(settings: Settings, channel: Result<Channel, TransportError>) -> Self {
+    pub(crate) fn make(settings: Settings, channel: Result<Channel, ConnectError>) -> Self {
         let channel = channel.map_err(|error| InvalidUrl(error.to_string()));
         Self(Arc::new(Shared { settings, channel }))
     }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use quill_transport::TransportError;
+use quill_transport::tls::TlsError;
+use quill_transport::{OptionsError, TransportError};
 
 /// A client that could not be set up: its URL, its settings, its connection.
 #[derive(Debug)]
@@ -15,10 +16,6 @@ enum Kind {
 }
 
 impl ConnectError {
-    pub(crate) fn url(message: String) -> Self {
-        Self(Kind::Settings(message))
-    }
-
     pub(crate) fn setting(message: impl Into<String>) -> Self {
         Self(Kind::Settings(message.into()))
     }
@@ -27,6 +24,18 @@ impl ConnectError {
 impl From<TransportError> for ConnectError {
     fn from(error: TransportError) -> Self {
         Self(Kind::Transport(error))
+    }
+}
+
+impl From<TlsError> for ConnectError {
+    fn from(error: TlsError) -> Self {
+        Self(Kind::Settings(error.to_string()))
+    }
+}
+
+impl From<OptionsError> for ConnectError {
+    fn from(error: OptionsError) -> Self {
+        Self(Kind::Settings(error.to_string()))
     }
 }
 

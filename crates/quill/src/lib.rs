@@ -19,12 +19,12 @@ pub use quill_wire::Protocol;
 pub use quill_client::{ClientBuilder, ConnectError, QuillClient};
 #[cfg(feature = "server")]
 pub use quill_server::{
-    BoundServer, Handler, Routes, ServeError, Server, ServerBuilder, Service, shutdown_signal,
+    BoundServer, Handler, Routes, RunningServer, ServeError, Server, ServerBuilder, Service, shutdown_signal,
 };
 
 /// TLS for both sides.
 pub mod tls {
-    pub use quill_transport::{ClientTls, ServerTls, TlsError};
+    pub use quill_transport::tls::*;
 }
 
 /// Well-known types of protobuf, such as `Timestamp`.
