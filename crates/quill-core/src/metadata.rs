@@ -168,7 +168,7 @@ impl Metadata {
     /// reserved or malformed are not metadata and are left out.
     pub fn receive(&mut self, name: &str, value: &[u8]) {
         let smuggles = value.iter().any(|b| matches!(b, b'\r' | b'\n' | 0));
-        if check_name(name).is_ok() && (is_binary(name) || !smuggles) {
+        if is_well_formed(name) && !is_reserved(name) && (is_binary(name) || !smuggles) {
             self.0.push(name, value);
         }
     }
@@ -194,9 +194,13 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED_NAMES.contains(&name) || RESERVED_PREFIXES.iter().any(|p| name.starts_with(p))
 }
 
-fn check_name(name: &str) -> Result<(), MetadataError> {
+fn is_well_formed(name: &str) -> bool {
     let fits = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.');
-    if name.is_empty() || !name.bytes().all(fits) {
+    !name.is_empty() && name.bytes().all(fits)
+}
+
+fn check_name(name: &str) -> Result<(), MetadataError> {
+    if !is_well_formed(name) {
         return Err(MetadataError::Name(name.to_owned()));
     }
     if is_reserved(name) {

@@ -332,6 +332,8 @@ fn a_lying_length_and_a_message_over_the_limit_are_refused_from_the_header() {
     for body in [
         vec![0, 0xff, 0xff, 0xff, 0xff],
         vec![2, 0xff, 0xff, 0xff, 0xff],
+        // Only answers have an end, so none has a limit of its own here.
+        vec![2, 0, 0, 0, 11],
         envelope(0, &[7; 11]),
     ] {
         assert_eq!(events_however_cut(decoder, &body), refused);
