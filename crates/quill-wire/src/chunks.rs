@@ -57,20 +57,16 @@ impl Chunks {
     /// Takes exactly `N` bytes by copy, which for a few is cheaper than a piece;
     /// `None` while there are fewer.
     pub(crate) fn take_array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let mut array = [0; N];
-        if let Some((piece, _)) = self.chunks.front().and_then(|c| c.split_first_chunk::<N>()) {
-            array = *piece;
+        if let Some(first) = self.chunks.front_mut()
+            && first.len() > N
+        {
+            let array = *first.first_chunk()?;
+            first.advance(N);
             self.len = self.len.saturating_sub(N);
-            if let Some(first) = self.chunks.front_mut() {
-                first.advance(N);
-            }
-            if self.chunks.front().is_some_and(Bytes::is_empty) {
-                self.chunks.pop_front();
-            }
             return Some(array);
         }
-        array.copy_from_slice(&self.take(N)?);
-        Some(array)
+        let piece = self.take(N)?;
+        piece.first_chunk().copied()
     }
 
     /// Takes everything.

@@ -83,6 +83,8 @@ pub(crate) fn put_bytes(flags: u8, bytes: &[u8], out: &mut BytesMut) {
 }
 
 fn put_header(out: &mut BytesMut, flags: u8, len: usize) {
+    let small = len.min(BY_REFERENCE_BYTES_MIN);
+    out.reserve(HEADER_BYTES.saturating_add(small));
     out.put_u8(flags);
     // Send limits are far below 4 GiB; a length that did not fit was refused before.
     out.put_u32(u32::try_from(len).unwrap_or(u32::MAX));
