@@ -283,7 +283,7 @@ proptest! {
         for bytes in &messages {
             encoder.message(&message(bytes), &mut out).unwrap();
         }
-        encoder.end(result.as_ref().map(|()| ()), &trailing, &mut out);
+        encoder.end(result.as_ref().copied(), &trailing, &mut out);
         let written = Written::of(out);
         prop_assert!(written.ended);
         prop_assert_eq!(written.trailers.is_some(), wire == Wire::Grpc);
