@@ -8,18 +8,31 @@ use bytes::{Buf, Bytes, BytesMut};
 /// it, so that a small message that is kept does not keep a whole read buffer.
 const COPY_RATIO: usize = 4;
 
+/// A chunk under this size that has to wait is copied behind what waits already:
+/// a body in single bytes costs its bytes, not a read buffer for each.
+const JOIN_BYTES_MAX: usize = 1024;
+
 /// Chunks of a body, taken from the front in pieces of any length. A piece that
 /// lies in one chunk is not copied, unless it is a small part of it.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     chunks: VecDeque<Bytes>,
+    /// Small chunks, joined; after all of `chunks`.
+    joined: BytesMut,
     len: usize,
 }
 
 impl Chunks {
     pub(crate) fn push(&mut self, chunk: Bytes) {
-        if !chunk.is_empty() {
-            self.len += chunk.len();
+        if chunk.is_empty() {
+            return;
+        }
+        let is_waiting = self.len > 0;
+        self.len = self.len.saturating_add(chunk.len());
+        if is_waiting && chunk.len() < JOIN_BYTES_MAX {
+            self.joined.extend_from_slice(&chunk);
+        } else {
+            self.flush_joined();
             self.chunks.push_back(chunk);
         }
     }
@@ -34,7 +47,8 @@ impl Chunks {
         if self.len < len {
             return None;
         }
-        self.len -= len;
+        self.len = self.len.saturating_sub(len);
+        self.flush_joined();
         let first = self.chunks.front_mut();
         let piece = match first {
             Some(first) if first.len() >= len => {
@@ -57,25 +71,27 @@ impl Chunks {
     /// Takes exactly `N` bytes by copy, which for a few is cheaper than a piece;
     /// `None` while there are fewer.
     pub(crate) fn take_array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let mut array = [0; N];
-        if let Some((piece, _)) = self.chunks.front().and_then(|c| c.split_first_chunk::<N>()) {
-            array = *piece;
+        if let Some(first) = self.chunks.front_mut()
+            && first.len() > N
+        {
+            let array = *first.first_chunk()?;
+            first.advance(N);
             self.len = self.len.saturating_sub(N);
-            if let Some(first) = self.chunks.front_mut() {
-                first.advance(N);
-            }
-            if self.chunks.front().is_some_and(Bytes::is_empty) {
-                self.chunks.pop_front();
-            }
             return Some(array);
         }
-        array.copy_from_slice(&self.take(N)?);
-        Some(array)
+        let piece = self.take(N)?;
+        piece.first_chunk().copied()
     }
 
     /// Takes everything.
     pub(crate) fn take_all(&mut self) -> Bytes {
         self.take(self.len).unwrap_or_default()
+    }
+
+    fn flush_joined(&mut self) {
+        if !self.joined.is_empty() {
+            self.chunks.push_back(self.joined.split().freeze());
+        }
     }
 
     fn gather(&mut self, len: usize) -> Bytes {
@@ -84,7 +100,7 @@ impl Chunks {
             let Some(chunk) = self.chunks.front_mut() else {
                 break;
             };
-            let part = chunk.len().min(len - piece.len());
+            let part = chunk.len().min(len.saturating_sub(piece.len()));
             piece.extend_from_slice(chunk.get(..part).unwrap_or_default());
             chunk.advance(part);
             if chunk.is_empty() {
@@ -112,6 +128,24 @@ mod tests {
         assert_eq!(&chunks.take_all()[..], b"hijklmnop");
         assert_eq!(chunks.len(), 0);
         assert_eq!(chunks.take(0).as_deref(), Some(&b""[..]));
+    }
+
+    #[test]
+    fn small_chunks_that_wait_are_joined() {
+        let mut chunks = Chunks::default();
+        for _ in 0..2 {
+            for byte in 0..200 {
+                chunks.push(Bytes::copy_from_slice(&[byte]));
+            }
+            assert_eq!(chunks.chunks.len(), 1);
+            let large = Bytes::from(vec![7; JOIN_BYTES_MAX]);
+            chunks.push(large.clone());
+            let before: Vec<u8> = (0..200).collect();
+            assert_eq!(chunks.take(200).as_deref(), Some(&before[..]));
+            let taken = chunks.take(JOIN_BYTES_MAX).unwrap();
+            assert_eq!(taken.as_ptr(), large.as_ptr());
+        }
+        assert_eq!(chunks.len(), 0);
     }
 
     #[test]

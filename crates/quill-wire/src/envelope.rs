@@ -56,15 +56,16 @@ fn put_in_place(
     buffer: &mut BytesMut,
 ) -> Result<(), Error> {
     let start = buffer.len();
+    let payload_start = start.saturating_add(HEADER_BYTES);
     put_header(buffer, 0, 0);
     let encoded = message::encode(packing.format, message, buffer).and_then(|()| {
-        let len = buffer.len().saturating_sub(start + HEADER_BYTES);
+        let len = buffer.len().saturating_sub(payload_start);
         message::check_send_size(len, packing.bytes_max)?;
         u32::try_from(len).map_err(|_| message::too_large_to_send(len, u32::MAX as usize))
     });
     match encoded {
         Ok(len) => {
-            if let Some(header) = buffer.get_mut(start + 1..start + HEADER_BYTES) {
+            if let Some([_flags, header @ ..]) = buffer.get_mut(start..payload_start) {
                 header.copy_from_slice(&len.to_be_bytes());
             }
             Ok(())
@@ -83,6 +84,8 @@ pub(crate) fn put_bytes(flags: u8, bytes: &[u8], out: &mut BytesMut) {
 }
 
 fn put_header(out: &mut BytesMut, flags: u8, len: usize) {
+    let small = len.min(BY_REFERENCE_BYTES_MIN);
+    out.reserve(HEADER_BYTES.saturating_add(small));
     out.put_u8(flags);
     // Send limits are far below 4 GiB; a length that did not fit was refused before.
     out.put_u32(u32::try_from(len).unwrap_or(u32::MAX));
@@ -107,13 +110,8 @@ impl EnvelopeDecoder {
         self.chunks.push(bytes);
     }
 
-    /// The next whole envelope. A length over `bytes_max` is an error as soon as
-    /// the header is there, before any of the payload is held.
-    pub(crate) fn next(&mut self, bytes_max: usize) -> Result<Option<Envelope>, Error> {
-        self.next_by(|_| bytes_max)
-    }
-
-    /// As [`next`](Self::next), where the limit depends on the envelope's flags.
+    /// The next whole envelope. A length over what `bytes_max` says for its flags
+    /// is an error as soon as the header is there, before any of the payload is held.
     pub(crate) fn next_by(
         &mut self,
         bytes_max: impl FnOnce(u8) -> usize,
@@ -160,7 +158,7 @@ mod tests {
         let mut found = Vec::new();
         for piece in pieces {
             decoder.feed(Bytes::copy_from_slice(piece));
-            while let Some(envelope) = decoder.next(1000).unwrap() {
+            while let Some(envelope) = decoder.next_by(|_| 1000).unwrap() {
                 found.push(envelope);
             }
         }
@@ -202,7 +200,7 @@ mod tests {
         decoder.feed(Bytes::from_static(&[
             0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4, 5,
         ]));
-        let error = decoder.next(4096).unwrap_err();
+        let error = decoder.next_by(|_| 4096).unwrap_err();
         assert_eq!(error.code(), quill_core::Code::ResourceExhausted);
     }
 
@@ -213,7 +211,7 @@ mod tests {
             put_bytes(0, &vec![0; len], &mut bytes);
             let mut decoder = EnvelopeDecoder::default();
             decoder.feed(bytes.freeze());
-            assert_eq!(decoder.next(10).is_ok(), allowed);
+            assert_eq!(decoder.next_by(|_| 10).is_ok(), allowed);
         }
     }
 }

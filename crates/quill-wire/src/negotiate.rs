@@ -129,7 +129,7 @@ pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> Option<Vec<u8>>
             b'%' => {
                 let high = char::from(bytes.next()?).to_digit(16)?;
                 let low = char::from(bytes.next()?).to_digit(16)?;
-                u8::try_from(high * 16 + low).ok()?
+                u8::try_from(high << 4 | low).ok()?
             }
             b'+' if plus_is_space => b' ',
             other => other,

@@ -82,7 +82,8 @@ impl Out {
     /// Bytes of body that wait here.
     #[must_use]
     pub fn body_bytes(&self) -> usize {
-        self.tail.len() + self.chunks.iter().map(Bytes::len).sum::<usize>()
+        let chunks: usize = self.chunks.iter().map(Bytes::len).sum();
+        chunks.saturating_add(self.tail.len())
     }
 
     /// Whether this half was ended; what waits here still has to leave.

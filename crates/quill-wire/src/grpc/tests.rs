@@ -283,7 +283,7 @@ proptest! {
         for bytes in &messages {
             encoder.message(&message(bytes), &mut out).unwrap();
         }
-        encoder.end(result.as_ref().map(|()| ()), &trailing, &mut out);
+        encoder.end(result.as_ref().copied(), &trailing, &mut out);
         let written = Written::of(out);
         prop_assert!(written.ended);
         prop_assert_eq!(written.trailers.is_some(), wire == Wire::Grpc);
@@ -660,6 +660,9 @@ fn heads_that_are_no_call_are_refused() {
     // What another protocol's head says is not taken at its word.
     let json = post(&[("content-type", "application/json")]);
     let opened = Wire::Grpc.open(&json, method(), Arc::new(options()));
+    assert_eq!(opened.unwrap_err(), Refusal::MediaType);
+    let grpc = post(&[("content-type", "application/grpc")]);
+    let opened = WEB.open(&grpc, method(), Arc::new(options()));
     assert_eq!(opened.unwrap_err(), Refusal::MediaType);
 }
 
@@ -1203,6 +1206,12 @@ fn text_bodies_end_in_whole_groups() {
         Code::Internal
     );
     assert_eq!(code(outcome(TEXT, &head, b"AAAA!", None)), Code::Internal);
+    // A group that is begun after the last whole envelope.
+    let begun = format!("{padded}AA");
+    assert_eq!(
+        code(outcome(TEXT, &head, begun.as_bytes(), None)),
+        Code::Internal
+    );
     let mut decoder = call(TEXT, options()).decoder(Side::Server);
     decoder.feed(Bytes::from_static(b"AAAAAAE"));
     decoder.finish(None);

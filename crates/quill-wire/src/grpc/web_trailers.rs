@@ -1,4 +1,8 @@
 //! The trailers of gRPC-Web: a block of fields in a last envelope of the body.
+//!
+//! `-bin` values are in base64 here too, also within the base64 of a text body,
+//! where `PROTOCOL-WEB.md` would have them raw: bytes may hold CR and LF, and
+//! every implementation that is in use keeps the base64.
 
 use bytes::BytesMut;
 use quill_core::{Error, Headers};
