@@ -1,0 +1,147 @@
+//! What a connection is doing, so that it can be closed when it does nothing.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+/// Shared by a connection's socket, its exchanges and its driver.
+#[derive(Debug)]
+pub(super) struct Activity(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    exchanges: usize,
+    /// Bytes of a head have come, and no request yet.
+    in_head: bool,
+    /// When this state was entered.
+    since: Instant,
+}
+
+/// Until when the present state may last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// An exchange is open.
+    Never,
+    /// A head must have come by then.
+    Head(Instant),
+    /// An exchange must have begun by then.
+    Exchange(Instant),
+}
+
+impl Activity {
+    /// A connection that has just been made: its first head is awaited.
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State {
+            exchanges: 0,
+            in_head: true,
+            since: Instant::now(),
+        })))
+    }
+
+    /// Notes that an exchange has begun; it ends when the mark is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> Mark {
+        let mut state = self.lock();
+        state.exchanges += 1;
+        state.in_head = false;
+        drop(state);
+        Mark(self.clone())
+    }
+
+    pub(super) fn due(&self, head: Option<Duration>, idle: Option<Duration>) -> Due {
+        let state = self.lock();
+        match (state.exchanges, head, idle) {
+            (0, Some(head), _) if state.in_head => Due::Head(state.since + head),
+            (0, _, Some(idle)) => Due::Exchange(state.since + idle),
+            _ => Due::Never,
+        }
+    }
+
+    fn bytes_came(&self) {
+        let mut state = self.lock();
+        if state.exchanges == 0 && !state.in_head {
+            state.in_head = true;
+            state.since = Instant::now();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An open exchange.
+#[derive(Debug)]
+pub(super) struct Mark(Arc<Activity>);
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.exchanges -= 1;
+        if state.exchanges == 0 {
+            state.since = Instant::now();
+        }
+    }
+}
+
+/// A byte stream whose reads are noted.
+#[derive(Debug)]
+pub(super) struct Watched<T> {
+    inner: T,
+    activity: Arc<Activity>,
+}
+
+impl<T> Watched<T> {
+    pub(super) fn new(inner: T, activity: Arc<Activity>) -> Self {
+        Self { inner, activity }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.inner).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.activity.bytes_came();
+        }
+        polled
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+    }
+}

@@ -1,0 +1,314 @@
+//! One connection of a server, from its socket to its end.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use quill_core::{HttpVersion, Peer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::activity::{Activity, Due, Watched};
+use super::options::{HttpVersions, ServerOptions};
+use super::responder::Responder;
+use crate::exchange::Service;
+use crate::io::{Io, Rewound, Socket};
+use crate::tls::{ALPN_HTTP1, ALPN_HTTP2, ServerTls};
+
+/// How an HTTP/2 connection begins (RFC 9113, section 3.4).
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What is still read of a request that was answered without reading it, so
+/// that the answer is not lost in a TCP reset.
+const LINGER_BYTES_MAX: usize = 64 * 1024;
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long an idle HTTP/2 peer may take to acknowledge that it must go.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What every connection of a server shares.
+#[derive(Clone)]
+pub(super) struct Connection<S> {
+    pub(super) service: S,
+    pub(super) tls: Option<ServerTls>,
+    pub(super) options: Arc<ServerOptions>,
+    pub(super) drain: watch::Receiver<bool>,
+}
+
+/// A connection that is ready for HTTP.
+struct Opened {
+    io: Rewound<Io>,
+    peer: Peer,
+}
+
+impl<S: Service> Connection<S> {
+    /// Serves one connection to its end.
+    pub(super) async fn serve(self, socket: Socket) {
+        let mut drain = self.drain.clone();
+        let opened = tokio::select! {
+            opened = self.open(socket) => opened,
+            // No request has come: there is nothing to finish.
+            _ = drain.wait_for(|draining| *draining) => return,
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                tracing::debug!(%error, "a connection could not be opened");
+                return;
+            }
+        };
+        match opened.peer.version() {
+            HttpVersion::Http1 => self.serve_http1(opened).await,
+            _ => self.serve_http2(opened).await,
+        }
+    }
+
+    /// The TLS handshake, if any, and the version of HTTP.
+    async fn open(&self, socket: Socket) -> io::Result<Opened> {
+        let address = socket.peer_address();
+        if let Socket::Tcp(stream) = &socket {
+            stream.set_nodelay(true)?;
+        }
+        let Some(tls) = &self.tls else {
+            let (version, io) = self.recognise(Io::Plain(socket)).await?;
+            let peer = Peer::new(address, version);
+            return Ok(Opened { io, peer });
+        };
+        let config = tls.config(self.options.versions);
+        let handshake = TlsAcceptor::from(config).accept(socket);
+        let stream = timeout(self.options.handshake_timeout, handshake)
+            .await
+            .map_err(|_| {
+                io::Error::new(io::ErrorKind::TimedOut, "the TLS handshake took too long")
+            })??;
+        let (_, session) = stream.get_ref();
+        let certificates = session.peer_certificates().unwrap_or_default();
+        let certificates = certificates
+            .iter()
+            .map(|der| Bytes::copy_from_slice(der))
+            .collect();
+        let agreed = match session.alpn_protocol() {
+            Some(ALPN_HTTP2) => Some(HttpVersion::Http2),
+            Some(ALPN_HTTP1) => Some(HttpVersion::Http1),
+            _ => None,
+        };
+        let io = Io::Server(Box::new(stream));
+        let (version, io) = match agreed {
+            Some(version) => (version, Rewound::new(Bytes::new(), io)),
+            None => self.recognise(io).await?,
+        };
+        let peer = Peer::secure(address, version, certificates);
+        Ok(Opened { io, peer })
+    }
+
+    /// Tells the version by the first bytes.
+    async fn recognise(&self, mut io: Io) -> io::Result<(HttpVersion, Rewound<Io>)> {
+        match self.options.versions {
+            HttpVersions::Http1 => return Ok((HttpVersion::Http1, Rewound::new(Bytes::new(), io))),
+            HttpVersions::Http2 => return Ok((HttpVersion::Http2, Rewound::new(Bytes::new(), io))),
+            HttpVersions::All => {}
+        }
+        let mut ahead = BytesMut::with_capacity(PREFACE.len());
+        let read = async {
+            while ahead.len() < PREFACE.len() && PREFACE.starts_with(&ahead) {
+                let mut limited = (&mut io).take((PREFACE.len() - ahead.len()) as u64);
+                if limited.read_buf(&mut ahead).await? == 0 {
+                    break;
+                }
+            }
+            io::Result::Ok(())
+        };
+        timeout(self.options.header_read_timeout, read)
+            .await
+            .map_err(|_| {
+                io::Error::new(io::ErrorKind::TimedOut, "the first bytes took too long")
+            })??;
+        let version = if ahead[..] == PREFACE[..] {
+            HttpVersion::Http2
+        } else {
+            HttpVersion::Http1
+        };
+        Ok((version, Rewound::new(ahead.freeze(), io)))
+    }
+
+    async fn serve_http1(self, opened: Opened) {
+        let activity = Activity::new();
+        let io = Watched::new(opened.io, activity.clone());
+        let responder = self.responder(opened.peer, &activity);
+        let mut connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            // Idle connections and slow heads are told apart by the driver.
+            .header_read_timeout(None)
+            .max_header_size(self.options.headers_bytes_max as usize)
+            .serve_connection(TokioIo::new(io), responder);
+        let driver = Driver {
+            activity,
+            head: Some(self.options.header_read_timeout),
+            idle: self.options.http1_idle_timeout,
+            drain: self.drain,
+        };
+        if driver.run(&mut connection).await.is_break() {
+            return;
+        }
+        let mut io = connection.into_parts().io.into_inner();
+        let _ = timeout(LINGER_TIMEOUT, linger(&mut io)).await;
+    }
+
+    async fn serve_http2(self, opened: Opened) {
+        let activity = Activity::new();
+        let responder = self.responder(opened.peer, &activity);
+        let options = &self.options;
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(options.http2_streams_max)
+            .max_header_list_size(options.headers_bytes_max)
+            .max_frame_size(options.http2_frame_bytes_max)
+            .max_send_buf_size(options.http2_send_buffer_bytes_max)
+            .initial_stream_window_size(options.http2_stream_window_bytes)
+            .initial_connection_window_size(options.http2_connection_window_bytes)
+            .keep_alive_interval(options.http2_ping_interval)
+            .keep_alive_timeout(options.http2_ping_timeout)
+            .max_pending_accept_reset_streams(options.http2_pending_resets_max)
+            .max_local_error_reset_streams(options.http2_local_resets_max);
+        if options.http2_adaptive_window {
+            builder.adaptive_window(true);
+        }
+        let mut connection = builder.serve_connection(TokioIo::new(opened.io), responder);
+        let driver = Driver {
+            activity,
+            head: None,
+            idle: options.http2_idle_timeout,
+            drain: self.drain,
+        };
+        let _ = driver.run(&mut connection).await;
+    }
+
+    fn responder(&self, peer: Peer, activity: &Arc<Activity>) -> Responder<S> {
+        Responder {
+            service: self.service.clone(),
+            peer,
+            activity: activity.clone(),
+        }
+    }
+}
+
+/// Reads what the peer is still sending, to its end or the bound.
+async fn linger(io: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin)) {
+    if io.shutdown().await.is_err() {
+        return;
+    }
+    let mut left = LINGER_BYTES_MAX;
+    let mut scratch = vec![0; 8 * 1024];
+    while let Ok(count @ 1..) = io.read(&mut scratch).await {
+        left = left.saturating_sub(count);
+        if left == 0 {
+            return;
+        }
+    }
+}
+
+/// What hyper's two kinds of connection have in common.
+trait HttpConnection: Future<Output = hyper::Result<()>> + Unpin {
+    fn finish(self: Pin<&mut Self>);
+}
+
+impl<S: Service> HttpConnection for http1::Connection<TokioIo<Watched<Rewound<Io>>>, Responder<S>> {
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl<S: Service> HttpConnection
+    for http2::Connection<TokioIo<Rewound<Io>>, Responder<S>, TokioExecutor>
+{
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+/// Runs a connection, and ends it when the server drains or nothing happens on it.
+struct Driver {
+    activity: Arc<Activity>,
+    head: Option<Duration>,
+    idle: Option<Duration>,
+    drain: watch::Receiver<bool>,
+}
+
+impl Driver {
+    /// Breaks when the connection was given up rather than brought to an end.
+    async fn run(mut self, connection: &mut impl HttpConnection) -> std::ops::ControlFlow<()> {
+        use std::ops::ControlFlow::{Break, Continue};
+
+        let mut drain = self.drain.clone();
+        let mut drain = pin!(drain.wait_for(|draining| *draining));
+        let mut timer = pin!(sleep_until(Instant::now()));
+        let mut goodbye = None;
+        let mut finishing = false;
+        poll_fn(|cx| {
+            if !finishing && drain.as_mut().poll(cx).is_ready() {
+                finishing = true;
+                Pin::new(&mut *connection).finish();
+            }
+            match Pin::new(&mut *connection).poll(cx) {
+                Poll::Ready(Ok(())) => return Poll::Ready(Continue(())),
+                Poll::Ready(Err(error)) => {
+                    tracing::debug!(error = %crate::hyper_error::chain(&error), "a connection failed");
+                    return Poll::Ready(Continue(()));
+                }
+                Poll::Pending => {}
+            }
+            match self.poll_due(timer.as_mut(), goodbye, cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Due::Exchange(_)) if goodbye.is_none() => {
+                    finishing = true;
+                    goodbye = Some(Instant::now() + GOODBYE_TIMEOUT);
+                    Pin::new(&mut *connection).finish();
+                    // The connection must see that it is to finish.
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                Poll::Ready(_) => Poll::Ready(Break(())),
+            }
+        })
+        .await
+    }
+
+    /// What is overdue. While an exchange is open, looks again from time to
+    /// time: exchanges of HTTP/2 end in other tasks, which do not wake this one.
+    fn poll_due(
+        &mut self,
+        mut timer: Pin<&mut Sleep>,
+        goodbye: Option<Instant>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Due> {
+        loop {
+            let due = self.activity.due(self.head, self.idle);
+            let at = match (due, goodbye, self.idle) {
+                (Due::Head(at), _, _) => at,
+                (Due::Exchange(_), Some(at), _) | (Due::Exchange(at), None, _) => at,
+                (Due::Never, _, Some(idle)) => Instant::now() + idle,
+                (Due::Never, _, None) => return Poll::Pending,
+            };
+            if due != Due::Never && at <= Instant::now() {
+                return Poll::Ready(due);
+            }
+            // An open exchange moves the timer only once that has run out.
+            let keep = due == Due::Never && !timer.is_elapsed();
+            if !keep && timer.deadline() != at {
+                timer.as_mut().reset(at);
+            }
+            if timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}

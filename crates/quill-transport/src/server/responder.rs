@@ -1,0 +1,101 @@
+//! Our [`Service`] as hyper's.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use hyper::body::Incoming;
+use pin_project_lite::pin_project;
+use quill_core::Peer;
+use std::sync::Arc;
+
+use super::activity::{Activity, Mark};
+use crate::adapt::HttpBody;
+use crate::body::RecvBody;
+use crate::exchange::{HttpRequest, HttpResponse, Service};
+use crate::fields;
+
+/// Answers the requests of one connection.
+pub(super) struct Responder<S> {
+    pub(super) service: S,
+    pub(super) peer: Peer,
+    pub(super) activity: Arc<Activity>,
+}
+
+impl<S: Service> hyper::service::Service<http::Request<Incoming>> for Responder<S> {
+    type Response = http::Response<Marked<S::Body>>;
+    type Error = Infallible;
+    type Future = Answer<S::Future>;
+
+    fn call(&self, request: http::Request<Incoming>) -> Self::Future {
+        let mark = self.activity.begin();
+        let (parts, body) = request.into_parts();
+        let future = self.service.call(HttpRequest {
+            head: fields::request_from_http(&parts),
+            body: RecvBody::hyper(body, self.peer.version()),
+            peer: self.peer.clone(),
+        });
+        Answer {
+            future,
+            mark: Some(mark),
+        }
+    }
+}
+
+pin_project! {
+    /// The answer to come.
+    pub(super) struct Answer<F> {
+        #[pin]
+        future: F,
+        mark: Option<Mark>,
+    }
+}
+
+impl<F, B> Future for Answer<F>
+where
+    F: Future<Output = HttpResponse<B>>,
+    B: crate::Body,
+{
+    type Output = Result<http::Response<Marked<B>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let response = ready!(this.future.poll(cx));
+        let parts = fields::response_to_http(&response.head);
+        let body = Marked {
+            body: HttpBody::new(response.body),
+            mark: this.mark.take(),
+        };
+        Poll::Ready(Ok(http::Response::from_parts(parts, body)))
+    }
+}
+
+pin_project! {
+    /// An answer's body; its exchange is open until it is dropped.
+    pub(super) struct Marked<B> {
+        #[pin]
+        body: HttpBody<B>,
+        mark: Option<Mark>,
+    }
+}
+
+impl<B: crate::Body> http_body::Body for Marked<B> {
+    type Data = bytes::Bytes;
+    type Error = crate::TransportError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
+        self.project().body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
+}
