@@ -151,11 +151,13 @@ impl Multiplexed {
             }
             Err(refused) => {
                 let mut failed = refused_by(refused, &handle).await;
-                if !self.answered.load(Ordering::Relaxed)
-                    && failed.error.kind() == TransportErrorKind::Protocol
-                {
+                let is_broken = matches!(
+                    failed.error.kind(),
+                    TransportErrorKind::Protocol | TransportErrorKind::Closed
+                );
+                if is_broken && !self.answered.load(Ordering::Relaxed) {
                     failed.error = failed.error.within(
-                        "the server does not seem to speak HTTP/2 (for HTTP/1.1 use the client's http1 option)",
+                        "the server has never answered on this connection; does it speak HTTP/2? (for HTTP/1.1 use the client's http1 option)",
                     );
                 }
                 Err(failed)

@@ -73,6 +73,8 @@ impl Source {
     pub(super) fn send(mut self) -> (RequestBody, Handle) {
         self.next = 0;
         let handle = Handle(Arc::default());
+        // A body that is at its end from the start is never polled.
+        handle.0.ended.store(self.is_ended(), Ordering::Release);
         let body = RequestBody {
             source: Some(self),
             handle: handle.clone(),

@@ -237,6 +237,6 @@ async fn unix_sockets_serve_both_versions() {
             format!("Post /head localhost {version:?} address=false secure=false certificates=0");
         assert_eq!(text(body).await, expected);
     }
-    drop(soon(running.shutdown(LONG)).await);
+    let _ = soon(running.shutdown(LONG)).await;
     assert!(!path.exists());
 }
