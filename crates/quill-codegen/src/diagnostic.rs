@@ -56,6 +56,20 @@ impl Diagnostic {
         }
     }
 
+    /// Points behind the last line of `text`, the file's: where something is
+    /// missing that the compiler waited for to the end.
+    pub(crate) fn at_end_of(mut self, text: &str) -> Self {
+        let text = text.trim_end();
+        let last = text.lines().next_back().unwrap_or_default();
+        self.excerpt.get_or_insert_with(|| Excerpt {
+            line: text.lines().count().max(1),
+            column: last.chars().count() + 1,
+            text: last.replace('\t', " "),
+            marked_chars: 1,
+        });
+        self
+    }
+
     pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self

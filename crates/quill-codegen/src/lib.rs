@@ -20,6 +20,7 @@ mod builtin;
 mod diagnostic;
 mod docs;
 mod error;
+mod identifiers;
 mod names;
 mod options;
 mod package;

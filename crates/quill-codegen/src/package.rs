@@ -259,6 +259,6 @@ fn allow_lints(item: &mut syn::Item) {
         _ => return,
     };
     attributes.push(syn::parse_quote! {
-        #[allow(warnings, missing_docs, unreachable_pub, clippy::all, clippy::pedantic, rustdoc::all)]
+        #[allow(warnings, missing_docs, clippy::all, rustdoc::all)]
     });
 }

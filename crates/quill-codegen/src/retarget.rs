@@ -155,22 +155,16 @@ fn leading_path(trees: &[TokenTree], i: usize) -> Option<&TokenTree> {
     }
 }
 
-/// Whether a `::` after `before` starts a path rather than continuing one.
+/// Whether a `::` after `before` starts a path rather than continuing one. After
+/// a `>` it does: types have no associated items of these names.
 fn starts_path(before: &[TokenTree]) -> bool {
-    match before {
-        [] => true,
-        [.., TokenTree::Punct(dash), TokenTree::Punct(arrow)] if arrow.as_char() == '>' => {
-            matches!(dash.as_char(), '-' | '=')
-        }
-        [.., TokenTree::Punct(last)] => last.as_char() != '>',
-        [.., TokenTree::Ident(last)] => {
-            // A keyword (`for ::buffa::Message`) ends no path, but `self` and its kin do.
-            let last = last.to_string();
-            let part_of_path = matches!(last.as_str(), "self" | "Self" | "super" | "crate");
-            !part_of_path && syn::parse_str::<syn::Ident>(&last).is_err()
-        }
-        [.., TokenTree::Group(_) | TokenTree::Literal(_)] => true,
-    }
+    let Some(TokenTree::Ident(last)) = before.last() else {
+        return true;
+    };
+    // A keyword (`for ::buffa::Message`) ends no path, but `self` and its kin do.
+    let last = last.to_string();
+    let part_of_path = matches!(last.as_str(), "self" | "Self" | "super" | "crate");
+    !part_of_path && syn::parse_str::<syn::Ident>(&last).is_err()
 }
 
 fn derives_serde(attribute: TokenStream) -> bool {
@@ -202,15 +196,15 @@ mod tests {
     #[test]
     fn paths_that_start_at_a_crate_are_moved() {
         same(
-            "impl ::buffa::Message for X { fn f() -> ::buffa::A { a => ::serde::B, <::buffa::C>::d() } }",
-            "impl ::quill::__private::buffa::Message for X { fn f() -> ::quill::__private::buffa::A \
+            "impl<'a> ::buffa::Message for ::buffa::X<'a> { fn f() -> ::buffa::A { a => ::serde::B, <::buffa::C>::d() } }",
+            "impl<'a> ::quill::__private::buffa::Message for ::quill::__private::buffa::X<'a> { fn f() -> ::quill::__private::buffa::A \
              { a => ::quill::__private::serde::B, <::quill::__private::buffa::C>::d() } }",
         );
     }
 
     #[test]
     fn other_paths_stay() {
-        let source = "self::buffa::A; x::serde::B; <T as U>::buffa::C; ::core::D; buffa::E";
+        let source = "self::buffa::A; super::r#type::serde::B; x::serde::C; ::core::D; buffa::E";
         same(source, source);
     }
 

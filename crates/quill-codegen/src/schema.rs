@@ -12,6 +12,7 @@ use protox::file::{ChainFileResolver, GoogleFileResolver, IncludeFileResolver};
 use crate::builtin::BuiltinResolver;
 use crate::diagnostic::Diagnostic;
 use crate::error::Error;
+use crate::identifiers;
 
 /// Compiled `.proto` files with all that they import.
 #[derive(Clone, Debug)]
@@ -92,6 +93,7 @@ impl Schema {
             sources: Vec::new(),
         };
         for file in &schema.files {
+            identifiers::check(file)?;
             for import in &file.dependency {
                 if schema.file(import).is_none() {
                     return Err(Error::new(format!(
@@ -292,7 +294,13 @@ fn explain(error: &protox::Error, asked: &Path, includes: &[&Path]) -> Error {
         );
         return Error::schema(Diagnostic::new(Some(asked.to_owned()), message).with_help(help));
     }
-    Error::schema(Diagnostic::from_compiler(error, locate))
+    let mut diagnostic = Diagnostic::from_compiler(error, locate);
+    if let Some(Ok(text)) = at_fault.map(std::fs::read_to_string)
+        && error.is_parse()
+    {
+        diagnostic = diagnostic.at_end_of(&text);
+    }
+    Error::schema(diagnostic)
 }
 
 /// A parser that knows no editions stumbles over the file's first statement.

@@ -87,9 +87,8 @@ impl Reader<'_> {
             package => format!("{package}.{proto_name}"),
         };
         let options = service.options.as_option();
-        let annotations = options
-            .map(ServiceAnnotations::read)
-            .unwrap_or(Ok(ServiceAnnotations::default()));
+        let annotations =
+            options.map_or(Ok(ServiceAnnotations::default()), ServiceAnnotations::read);
         let annotations = annotations.map_err(|what| {
             let file = schema::name(file);
             Error::new(format!(
@@ -141,7 +140,7 @@ impl Reader<'_> {
             let proto_name = method.name.clone().unwrap_or_default();
             let full_name = format!("{full_name}.{proto_name}");
             let path = [service_field, service_index, SERVICE_METHOD, index];
-            let options = self.method_options(file, method, &full_name)?;
+            let options = method_options(file, method, &full_name)?;
             let idempotency = idempotency(method, &options);
             let snake = snake_case(&proto_name);
             methods.push(Method {
@@ -161,21 +160,6 @@ impl Reader<'_> {
             });
         }
         Ok(methods)
-    }
-
-    fn method_options(
-        &self,
-        file: &FileDescriptorProto,
-        method: &MethodDescriptorProto,
-        full_name: &str,
-    ) -> Result<RpcOptions, Error> {
-        let options = method.options.as_option().map(RpcOptions::read);
-        options
-            .unwrap_or(Ok(RpcOptions::default()))
-            .map_err(|what| {
-                let file = schema::name(file);
-                Error::new(format!("{file}: method {full_name}: (quill.rpc) {what}"))
-            })
     }
 
     fn cache_ttl_ms(
@@ -261,6 +245,21 @@ impl Method {
             }
         )
     }
+}
+
+/// The `(quill.rpc)` option of a method.
+fn method_options(
+    file: &FileDescriptorProto,
+    method: &MethodDescriptorProto,
+    full_name: &str,
+) -> Result<RpcOptions, Error> {
+    let options = method.options.as_option();
+    options
+        .map_or(Ok(RpcOptions::default()), RpcOptions::read)
+        .map_err(|what| {
+            let file = schema::name(file);
+            Error::new(format!("{file}: method {full_name}: (quill.rpc) {what}"))
+        })
 }
 
 /// The level that protobuf knows goes before Quill's own option.

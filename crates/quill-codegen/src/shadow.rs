@@ -6,7 +6,9 @@
 //! these types get a mark in their names before generating; then, as every
 //! unmarked use is the library's own, those are renamed, and the marks go. The
 //! same marks get types through that are called like keywords, which the
-//! library does not escape: `type` ends as `r#type`, `Self` as `Self_`.
+//! library does not escape: `type` ends as `r#type`, `Self` as `Self_`. And a
+//! message in lower case keeps its name while what it contains goes to a module
+//! with a `_`: `lower_::Inner`.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +20,15 @@ use proc_macro2::{Group, Ident, Literal, Spacing, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit_mut::VisitMut;
 
+use crate::names::snake_case;
 use crate::schema;
 
 /// Lower-case, so that it keeps its place when a name becomes a module's or a constant's.
 const MARK: &str = "zquillz";
+
+/// The mark of a message in lower case: it starts a word, so that the module of
+/// what the message contains differs from the message's own name.
+const WORD_MARK: &str = "Zquillz";
 
 const PRELUDE: [&str; 2] = ["From", "Into"];
 
@@ -85,7 +92,13 @@ impl Shadowed {
     }
 
     fn mark_message(&mut self, message: &mut DescriptorProto, scope: &str, marked_scope: &str) {
-        let (full, marked) = self.mark_name(&mut message.name, scope, marked_scope);
+        let is_lower = |name: &str| name == snake_case(name);
+        let mark = if message.name.as_deref().is_some_and(is_lower) {
+            WORD_MARK
+        } else {
+            MARK
+        };
+        let (full, marked) = self.mark_name(&mut message.name, mark, scope, marked_scope);
         for nested in &mut message.nested_type {
             self.mark_message(nested, &full, &marked);
         }
@@ -95,22 +108,23 @@ impl Shadowed {
     }
 
     fn mark_enum(&mut self, enumeration: &mut EnumDescriptorProto, scope: &str, marked: &str) {
-        self.mark_name(&mut enumeration.name, scope, marked);
+        self.mark_name(&mut enumeration.name, MARK, scope, marked);
     }
 
     fn mark_name(
         &mut self,
         name: &mut Option<String>,
+        mark: &str,
         scope: &str,
         marked_scope: &str,
     ) -> (String, String) {
         let name = name.get_or_insert_default();
         let full = format!("{scope}.{name}");
-        if shadows(name) {
+        if mark == WORD_MARK || shadows(name) {
             if !self.names.contains(name) {
                 self.names.push(name.clone());
             }
-            name.push_str(MARK);
+            name.push_str(mark);
         }
         let marked = format!("{marked_scope}.{name}");
         if full != marked {
@@ -253,9 +267,12 @@ fn replace_unqualified(
 }
 
 fn without_marks(tokens: TokenStream) -> TokenStream {
+    let upper = MARK.to_ascii_uppercase();
     let unmarked = |text: &str| {
-        text.replace(MARK, "")
-            .replace(&MARK.to_ascii_uppercase(), "")
+        // A word's mark in a module's name leaves the `_` before it.
+        [MARK, WORD_MARK, &format!("_{upper}"), &upper]
+            .iter()
+            .fold(text.to_owned(), |text, mark| text.replace(mark, ""))
     };
     let mut out = TokenStream::new();
     for tree in tokens {

@@ -5,9 +5,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use quill_core::Headers;
+use quill_core::{Headers, HttpVersion};
 
 use crate::error::{TransportError, TransportErrorKind};
+use crate::{fields, hyper_error};
 
 /// A piece of a body.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,12 +19,34 @@ pub enum Chunk {
     Trailers(Headers),
 }
 
+impl Chunk {
+    pub(crate) fn from_frame(frame: http_body::Frame<Bytes>) -> Self {
+        match frame.into_data() {
+            Ok(data) => Self::Data(data),
+            Err(frame) => Self::Trailers(frame.into_trailers().map_or_else(
+                // A kind of frame that does not exist yet.
+                |_| Headers::new(),
+                |map| fields::from_http(&map),
+            )),
+        }
+    }
+
+    pub(crate) fn into_frame(self) -> http_body::Frame<Bytes> {
+        match self {
+            Self::Data(data) => http_body::Frame::data(data),
+            Self::Trailers(headers) => {
+                http_body::Frame::trailers(fields::trailers_to_http(&headers))
+            }
+        }
+    }
+}
+
 /// A body: bytes, then perhaps trailers.
 ///
 /// A body that is dropped before its end gives the exchange up: on a sender's
 /// side the stream is reset, on a receiver's the peer is told to stop.
 pub trait Body: Send {
-    /// The next piece; `None` at the good end. For a sender an error resets the stream.
+    /// The next piece, never empty bytes from a peer; `None` at the good end. For a sender an error resets the stream.
     fn poll_chunk(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -35,7 +58,9 @@ pub trait Body: Send {
         false
     }
 
-    /// The number of bytes still to come, where it is known.
+    /// The number of bytes still to come, where it is known and no trailers
+    /// follow them: it becomes the `content-length`, and HTTP/1.1 has no room
+    /// for trailers behind that.
     fn bytes_left(&self) -> Option<u64> {
         None
     }
@@ -113,22 +138,50 @@ impl Body for Full {
 }
 
 /// A body that the peer sends.
-pub struct RecvBody(Kind);
+pub struct RecvBody {
+    kind: Kind,
+    // Dropped after the body, so that what it does sees the body gone.
+    tie: Option<Box<dyn Tie>>,
+}
 
 enum Kind {
-    Hyper(hyper::body::Incoming),
+    Http1(hyper::body::Incoming),
+    Http2(hyper::body::Incoming),
     Other(BoxBody),
+}
+
+/// What a body holds on to until it is dropped: the client's connection and
+/// the request's own body.
+pub(crate) trait Tie: Send {
+    /// The body came to its good end.
+    fn ended(&mut self);
 }
 
 impl RecvBody {
     /// A body from elsewhere than our own connections: an adapter, a test.
     #[must_use]
     pub fn new(body: impl Body + 'static) -> Self {
-        Self(Kind::Other(Box::pin(body)))
+        Self {
+            kind: Kind::Other(Box::pin(body)),
+            tie: None,
+        }
     }
 
-    pub(crate) fn hyper(body: hyper::body::Incoming) -> Self {
-        Self(Kind::Hyper(body))
+    pub(crate) fn hyper(body: hyper::body::Incoming, version: HttpVersion) -> Self {
+        let kind = match version {
+            HttpVersion::Http1 => Kind::Http1(body),
+            _ => Kind::Http2(body),
+        };
+        Self { kind, tie: None }
+    }
+
+    /// Keeps `tie` until the body is dropped, and tells it of a good end.
+    pub(crate) fn tied(mut self, mut tie: Box<dyn Tie>) -> Self {
+        if self.is_ended() {
+            tie.ended();
+        }
+        self.tie = Some(tie);
+        self
     }
 }
 
@@ -137,22 +190,34 @@ impl Body for RecvBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Chunk, TransportError>>> {
-        match &mut self.0 {
-            Kind::Hyper(body) => poll_hyper(body, cx),
+        let polled = match &mut self.kind {
+            Kind::Http1(body) => poll_hyper(body, cx),
+            Kind::Http2(body) => poll_http2(body, cx),
             Kind::Other(body) => body.as_mut().poll_chunk(cx),
+        };
+        if self.tie.is_some() {
+            let ended = match &polled {
+                Poll::Ready(None | Some(Ok(Chunk::Trailers(_)))) => true,
+                Poll::Ready(Some(Ok(Chunk::Data(_)))) => self.is_ended(),
+                _ => false,
+            };
+            if ended && let Some(tie) = &mut self.tie {
+                tie.ended();
+            }
         }
+        polled
     }
 
     fn is_ended(&self) -> bool {
-        match &self.0 {
-            Kind::Hyper(body) => http_body::Body::is_end_stream(body),
+        match &self.kind {
+            Kind::Http1(body) | Kind::Http2(body) => http_body::Body::is_end_stream(body),
             Kind::Other(body) => body.is_ended(),
         }
     }
 
     fn bytes_left(&self) -> Option<u64> {
-        match &self.0 {
-            Kind::Hyper(body) => http_body::Body::size_hint(body).exact(),
+        match &self.kind {
+            Kind::Http1(body) | Kind::Http2(body) => http_body::Body::size_hint(body).exact(),
             Kind::Other(body) => body.bytes_left(),
         }
     }
@@ -166,51 +231,36 @@ impl fmt::Debug for RecvBody {
     }
 }
 
+/// Hyper takes a reset with NO_ERROR for the end of a body, wherever it comes;
+/// before the end of the stream it is a truncation.
+fn poll_http2(
+    body: &mut hyper::body::Incoming,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Result<Chunk, TransportError>>> {
+    let polled = poll_hyper(body, cx);
+    if matches!(polled, Poll::Ready(None)) && !http_body::Body::is_end_stream(body) {
+        return Poll::Ready(Some(Err(TransportError::new(
+            TransportErrorKind::Reset(0),
+            "the peer reset the stream before the end of its body (code 0x0)",
+        ))));
+    }
+    polled
+}
+
 fn poll_hyper(
     body: &mut hyper::body::Incoming,
     cx: &mut Context<'_>,
 ) -> Poll<Option<Result<Chunk, TransportError>>> {
     loop {
         let polled = http_body::Body::poll_frame(Pin::new(&mut *body), cx);
-        let frame = match std::task::ready!(polled) {
+        let chunk = match std::task::ready!(polled) {
             None => return Poll::Ready(None),
-            Some(Err(error)) => return Poll::Ready(Some(Err(from_hyper(error)))),
-            Some(Ok(frame)) => frame,
+            Some(Err(error)) => return Poll::Ready(Some(Err(hyper_error::body(error)))),
+            Some(Ok(frame)) => Chunk::from_frame(frame),
         };
-        let chunk = match frame.into_data() {
-            Ok(data) => Chunk::Data(data),
-            Err(frame) => match frame.into_trailers() {
-                Ok(trailers) => Chunk::Trailers(crate::exchange::headers_from_http(&trailers)),
-                // A kind of frame that RPC has no use for.
-                Err(_) => continue,
-            },
-        };
-        return Poll::Ready(Some(Ok(chunk)));
+        // An empty DATA frame carries the end of the stream and nothing else.
+        if chunk != Chunk::Data(Bytes::new()) {
+            return Poll::Ready(Some(Ok(chunk)));
+        }
     }
-}
-
-/// An error of hyper's, in our words; the HTTP/2 error code is dug out of its sources.
-pub(crate) fn from_hyper(error: hyper::Error) -> TransportError {
-    let kind = if let Some(code) = reset_code(&error) {
-        TransportErrorKind::Reset(code)
-    } else if error.is_timeout() {
-        TransportErrorKind::Timeout
-    } else if error.is_canceled() {
-        TransportErrorKind::Canceled
-    } else if error.is_incomplete_message() || error.is_closed() || error.is_body_write_aborted() {
-        TransportErrorKind::Closed
-    } else if error.is_parse() || error.is_user() {
-        TransportErrorKind::Protocol
-    } else {
-        TransportErrorKind::Closed
-    };
-    let message = match kind {
-        TransportErrorKind::Reset(code) => format!("the peer reset the stream (code {code:#x})"),
-        _ => format!("the connection failed: {error}"),
-    };
-    TransportError::new(kind, message).with_source(error)
-}
-
-fn reset_code(_error: &hyper::Error) -> Option<u32> {
-    None
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 
 /// What failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +28,17 @@ pub enum TransportErrorKind {
     Canceled,
 }
 
-/// An exchange that failed below the protocols.
+/// An exchange that failed below the protocols. Cheap to clone: one failed
+/// connection fails every exchange that waited for it.
+#[derive(Clone)]
 pub struct TransportError(Box<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: TransportErrorKind,
     message: String,
     maybe_processed: bool,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl TransportError {
@@ -60,7 +64,7 @@ impl TransportError {
     /// Keeps what caused this.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.0.source = Some(source.into());
+        self.0.source = Some(Arc::from(source.into()));
         self
     }
 
@@ -68,6 +72,13 @@ impl TransportError {
     #[must_use]
     pub fn kind(&self) -> TransportErrorKind {
         self.0.kind
+    }
+
+    /// Puts these words before the message.
+    #[must_use]
+    pub(crate) fn within(mut self, context: &str) -> Self {
+        self.0.message = format!("{context}: {}", self.0.message);
+        self
     }
 
     /// Whether the peer may have begun to handle the request.

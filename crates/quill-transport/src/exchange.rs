@@ -2,8 +2,7 @@
 
 use std::future::Future;
 
-use http::HeaderMap;
-use quill_core::{Headers, Peer, RequestHead, ResponseHead};
+use quill_core::{Peer, RequestHead, ResponseHead};
 
 use crate::body::{Body, RecvBody};
 
@@ -40,13 +39,4 @@ pub trait Service: Clone + Send + Sync + 'static {
 
     /// Answers one request.
     fn call(&self, request: HttpRequest) -> Self::Future;
-}
-
-/// Header fields of the `http` crate as ours.
-pub(crate) fn headers_from_http(map: &HeaderMap) -> Headers {
-    let mut headers = Headers::new();
-    for (name, value) in map {
-        headers.append(name.as_str(), value.as_bytes());
-    }
-    headers
 }

@@ -1,13 +1,30 @@
 //! Sockets, TLS and HTTP connections: heads, body chunks and trailers.
 //!
-//! Nothing here knows an RPC protocol. A server hands a [`Service`] to a
-//! connection; a client sends a [`RequestHead`](quill_core::RequestHead) and a
-//! [`Body`] on one and gets a head and a body back.
+//! Nothing here knows an RPC protocol. A server hands a [`Service`] to an
+//! [`HttpServer`] on a [`Listener`]; a client sends a
+//! [`RequestHead`](quill_core::RequestHead) and a [`Body`] on a [`Channel`] to
+//! an [`Endpoint`] and gets a head and a body back.
+//!
+//! Hyper speaks HTTP/1.1 and HTTP/2 underneath; none of its types are public.
+
+pub mod adapt;
+pub mod tls;
 
 mod body;
+mod bounds;
+mod client;
 mod error;
 mod exchange;
+mod fields;
+mod hyper_error;
+mod io;
+mod listener;
+mod server;
 
 pub use body::{Body, BoxBody, Chunk, Empty, Full, RecvBody};
+pub use bounds::OptionsError;
+pub use client::{Channel, ClientOptions, Endpoint};
 pub use error::{TransportError, TransportErrorKind};
 pub use exchange::{HttpRequest, HttpResponse, Service};
+pub use listener::{BindError, Listener};
+pub use server::{Drained, HttpServer, HttpVersions, Running, ServerOptions};

@@ -5,7 +5,11 @@ mod connection;
 mod options;
 mod responder;
 
+<<<<<<< HEAD
 pub use options::{HttpVersions, OptionsError, ServerOptions};
+=======
+pub use options::{HttpVersions, ServerOptions};
+>>>>>>> transport
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -18,6 +22,10 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
+<<<<<<< HEAD
+=======
+use crate::bounds::OptionsError;
+>>>>>>> transport
 use crate::exchange::Service;
 use crate::listener::Listener;
 use crate::tls::ServerTls;

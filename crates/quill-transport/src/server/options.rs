@@ -1,5 +1,6 @@
 //! What a server allows its peers.
 
+<<<<<<< HEAD
 use std::error::Error as StdError;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -16,6 +17,13 @@ pub(crate) const WINDOW_BYTES: RangeInclusive<u32> = 1..=2_147_483_647;
 
 /// The connection's window starts at 65,535 and can't be shrunk (RFC 9113, section 6.9.2).
 pub(crate) const CONNECTION_WINDOW_BYTES: RangeInclusive<u32> = 65_535..=2_147_483_647;
+=======
+use std::time::Duration;
+
+use crate::bounds::{
+    CONNECTION_WINDOW_BYTES, FRAME_BYTES, OptionsError, WINDOW_BYTES, at_least_one, time, within,
+};
+>>>>>>> transport
 
 /// Which versions of HTTP a server speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,10 +124,19 @@ impl ServerOptions {
     /// # Errors
     /// The first one that is not.
     pub fn check(&self) -> Result<(), OptionsError> {
+<<<<<<< HEAD
         if self.connections_max == 0 {
             return Err(OptionsError::new("connections_max", "0", "1 or more"));
         }
         within("headers_bytes_max", self.headers_bytes_max, 1024..=1024 * 1024)?;
+=======
+        at_least_one("connections_max", self.connections_max)?;
+        within(
+            "headers_bytes_max",
+            self.headers_bytes_max,
+            1024..=1024 * 1024,
+        )?;
+>>>>>>> transport
         within("http2_streams_max", self.http2_streams_max, 1..=u32::MAX)?;
         let (stream, connection) = (
             self.http2_stream_window_bytes,
@@ -131,7 +148,15 @@ impl ServerOptions {
             connection,
             CONNECTION_WINDOW_BYTES,
         )?;
+<<<<<<< HEAD
         within("http2_frame_bytes_max", self.http2_frame_bytes_max, FRAME_BYTES)?;
+=======
+        within(
+            "http2_frame_bytes_max",
+            self.http2_frame_bytes_max,
+            FRAME_BYTES,
+        )?;
+>>>>>>> transport
         within(
             "http2_send_buffer_bytes_max",
             self.http2_send_buffer_bytes_max,
@@ -146,6 +171,7 @@ impl ServerOptions {
     }
 }
 
+<<<<<<< HEAD
 pub(crate) fn within<T: PartialOrd + fmt::Display>(
     option: &'static str,
     value: T,
@@ -204,6 +230,8 @@ impl fmt::Display for OptionsError {
 
 impl StdError for OptionsError {}
 
+=======
+>>>>>>> transport
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,224 @@
+//! From an endpoint to a connected byte stream.
+
+use std::io;
+use std::net::SocketAddr;
+
+use quill_core::HttpVersion;
+use rustls::pki_types::ServerName;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::TlsConnector;
+
+use super::endpoint::{Endpoint, Place};
+use super::options::ClientOptions;
+use crate::error::{TransportError, TransportErrorKind};
+use crate::hyper_error::chain;
+use crate::io::{Io, Socket};
+use crate::tls::{ALPN_HTTP2, ClientTls};
+
+/// A connected byte stream and the version of HTTP to speak on it.
+pub(super) struct Dialed {
+    pub(super) io: Io,
+    pub(super) version: HttpVersion,
+}
+
+/// Connects: every address of the name is tried, and the first that answers taken.
+pub(super) async fn dial(
+    endpoint: &Endpoint,
+    options: &ClientOptions,
+    tls: &ClientTls,
+) -> Result<Dialed, TransportError> {
+    match timeout(options.connect_timeout, connect(endpoint, options, tls)).await {
+        Ok(dialed) => dialed,
+        Err(_) => {
+            let limit = options.connect_timeout;
+            let message = format!("connecting to {endpoint} took longer than {limit:?}");
+            Err(TransportError::new(TransportErrorKind::Timeout, message).unprocessed())
+        }
+    }
+}
+
+async fn connect(
+    endpoint: &Endpoint,
+    options: &ClientOptions,
+    tls: &ClientTls,
+) -> Result<Dialed, TransportError> {
+    let plain = if options.http1 {
+        HttpVersion::Http1
+    } else {
+        HttpVersion::Http2
+    };
+    let (socket, host) = match &endpoint.place {
+        Place::Unix(path) => (connect_unix(endpoint, path).await?, "localhost"),
+        Place::Tcp { host, port } => {
+            let addresses = resolve(endpoint, host, *port).await?;
+            (
+                connect_any(endpoint, options, addresses).await?,
+                host.as_str(),
+            )
+        }
+    };
+    if !endpoint.is_secure() {
+        let io = Io::Plain(socket);
+        return Ok(Dialed { io, version: plain });
+    }
+    let name = match &tls.server_name {
+        Some(name) => name.clone(),
+        None => ServerName::try_from(host.to_owned()).map_err(|error| {
+            let message = format!("{host:?} is no name that a certificate can be for");
+            TransportError::new(TransportErrorKind::Url, message)
+                .unprocessed()
+                .with_source(error)
+        })?,
+    };
+    let config = if options.http1 {
+        &tls.http1
+    } else {
+        &tls.http2
+    };
+    let stream = TlsConnector::from(config.clone())
+        .connect(name, socket)
+        .await
+        .map_err(|error| {
+            let message = format!(
+                "the TLS handshake with {endpoint} failed: {}",
+                chain(&error)
+            );
+            TransportError::new(TransportErrorKind::Tls, message)
+                .unprocessed()
+                .with_source(error)
+        })?;
+    // A server without ALPN speaks HTTP/1.1 (RFC 9113, section 3.2 asks for "h2").
+    let version = match stream.get_ref().1.alpn_protocol() {
+        Some(ALPN_HTTP2) => HttpVersion::Http2,
+        _ => HttpVersion::Http1,
+    };
+    let io = Io::Client(Box::new(stream));
+    Ok(Dialed { io, version })
+}
+
+#[cfg(unix)]
+async fn connect_unix(
+    endpoint: &Endpoint,
+    path: &std::path::Path,
+) -> Result<Socket, TransportError> {
+    let stream = tokio::net::UnixStream::connect(path).await;
+    stream.map(Socket::Unix).map_err(|error| {
+        let message = format!("can't connect to {endpoint}: {error}");
+        TransportError::new(TransportErrorKind::Connect, message)
+            .unprocessed()
+            .with_source(error)
+    })
+}
+
+#[cfg(not(unix))]
+async fn connect_unix(endpoint: &Endpoint, _: &std::path::Path) -> Result<Socket, TransportError> {
+    let message = format!("can't connect to {endpoint}: this system has no Unix sockets");
+    Err(TransportError::new(TransportErrorKind::Connect, message).unprocessed())
+}
+
+async fn resolve(
+    endpoint: &Endpoint,
+    host: &str,
+    port: u16,
+) -> Result<Vec<SocketAddr>, TransportError> {
+    let failed = |why: String| {
+        let message = format!("can't find the address of {host:?} in {endpoint}: {why}");
+        TransportError::new(TransportErrorKind::Resolve, message).unprocessed()
+    };
+    let addresses: Vec<_> = lookup_host((host, port))
+        .await
+        .map_err(|error| failed(error.to_string()).with_source(error))?
+        .collect();
+    if addresses.is_empty() {
+        return Err(failed("the name has none".to_owned()));
+    }
+    Ok(interleave(addresses))
+}
+
+/// Families in turns, beginning with that of the first (RFC 8305, section 4),
+/// so that a family without a route costs one delay.
+fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let count = addresses.len();
+    let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let (first, second): (Vec<_>, Vec<_>) = addresses
+        .into_iter()
+        .partition(|address| address.is_ipv6() == first_is_v6);
+    let (mut first, mut second) = (first.into_iter(), second.into_iter());
+    let mut ordered = Vec::with_capacity(count);
+    while ordered.len() < count {
+        ordered.extend(first.next());
+        ordered.extend(second.next());
+    }
+    ordered
+}
+
+/// Tries the addresses one after the other, the next one as soon as the last
+/// has failed or kept silent for a while; the first connection wins.
+async fn connect_any(
+    endpoint: &Endpoint,
+    options: &ClientOptions,
+    addresses: Vec<SocketAddr>,
+) -> Result<Socket, TransportError> {
+    let mut waiting = addresses.into_iter();
+    let mut attempts = JoinSet::new();
+    let mut failures: Vec<(SocketAddr, io::Error)> = Vec::new();
+    loop {
+        match waiting.next() {
+            Some(address) => {
+                attempts.spawn(async move { (address, TcpStream::connect(address).await) });
+            }
+            None if attempts.is_empty() => return Err(unreachable_error(endpoint, failures)),
+            None => {}
+        }
+        let next = Instant::now() + options.attempt_delay;
+        let has_next = waiting.len() > 0;
+        let ended = tokio::select! {
+            ended = attempts.join_next() => ended,
+            () = sleep_until(next), if has_next => continue,
+        };
+        match ended {
+            Some(Ok((_, Ok(stream)))) => {
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "TCP_NODELAY could not be set");
+                }
+                return Ok(Socket::Tcp(stream));
+            }
+            Some(Ok((address, Err(error)))) => failures.push((address, error)),
+            Some(Err(error)) => tracing::debug!(%error, "an attempt to connect was lost"),
+            None => {}
+        }
+    }
+}
+
+fn unreachable_error(
+    endpoint: &Endpoint,
+    failures: Vec<(SocketAddr, io::Error)>,
+) -> TransportError {
+    let tried: Vec<_> = failures
+        .iter()
+        .map(|(address, error)| format!("{address}: {error}"))
+        .collect();
+    let message = format!("can't connect to {endpoint} ({})", tried.join("; "));
+    let error = TransportError::new(TransportErrorKind::Connect, message).unprocessed();
+    match failures.into_iter().next_back() {
+        Some((_, cause)) => error.with_source(cause),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_take_turns() {
+        let read = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let (a, b, c) = (read("[::1]:1"), read("[::2]:1"), read("[::3]:1"));
+        let (x, y) = (read("1.1.1.1:1"), read("2.2.2.2:1"));
+        assert_eq!(interleave(vec![a, b, c, x, y]), [a, x, b, y, c]);
+        assert_eq!(interleave(vec![x, y, a]), [x, a, y]);
+        assert_eq!(interleave(vec![]), []);
+    }
+}
