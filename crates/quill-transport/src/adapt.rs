@@ -246,13 +246,8 @@ where
                 return plain(400, "the request's target is no URI");
             };
             let ready = std::future::poll_fn(|cx| service.poll_ready(cx)).await;
-<<<<<<< HEAD
-            let answered = match ready.map_err(Into::<BoxError>::into) {
-                Ok(()) => service.call(request).await.map_err(Into::<BoxError>::into),
-=======
             let answered: Result<_, BoxError> = match ready.map_err(Into::into) {
                 Ok(()) => service.call(request).await.map_err(Into::into),
->>>>>>> transport
                 Err(error) => Err(error),
             };
             match answered {
@@ -262,11 +257,7 @@ where
                     HttpResponse { head, body }
                 }
                 Err(error) => {
-<<<<<<< HEAD
-                                        tracing::error!(%error, "an HTTP service failed");
-=======
                     tracing::error!(%error, "an HTTP service failed");
->>>>>>> transport
                     plain(500, "the server failed to answer")
                 }
             }

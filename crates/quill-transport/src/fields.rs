@@ -1,14 +1,7 @@
 //! Header fields and heads: the `http` crate's types and ours. The only place
 //! where one becomes the other.
 
-<<<<<<< HEAD
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING,
-    UPGRADE,
-};
-=======
 use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
->>>>>>> transport
 use http::{Method, StatusCode, Uri};
 use quill_core::{Headers, HttpMethod, HttpVersion, RequestHead, ResponseHead};
 
@@ -183,11 +176,8 @@ fn head_error(message: String) -> TransportError {
 
 #[cfg(test)]
 mod tests {
-<<<<<<< HEAD
-=======
     use http::header::{CONNECTION, TE, TRANSFER_ENCODING, UPGRADE};
 
->>>>>>> transport
     use super::*;
 
     #[test]

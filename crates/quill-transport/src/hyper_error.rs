@@ -37,15 +37,11 @@ fn classify(error: &hyper::Error) -> (TransportErrorKind, String, bool) {
     } else {
         TransportErrorKind::Closed
     };
-<<<<<<< HEAD
-    (kind, format!("the connection failed: {}", chain(error)), false)
-=======
     (
         kind,
         format!("the connection failed: {}", chain(error)),
         false,
     )
->>>>>>> transport
 }
 
 fn classify_http2(error: &h2::Error) -> (TransportErrorKind, String, bool) {
@@ -59,15 +55,11 @@ fn classify_http2(error: &h2::Error) -> (TransportErrorKind, String, bool) {
         };
         // RFC 9113, section 8.7: a refused stream was not processed.
         let unprocessed = error.is_remote() && reason == h2::Reason::REFUSED_STREAM;
-<<<<<<< HEAD
-        return (TransportErrorKind::Reset(reason.into()), message, unprocessed);
-=======
         return (
             TransportErrorKind::Reset(reason.into()),
             message,
             unprocessed,
         );
->>>>>>> transport
     }
     if error.is_go_away()
         && let Some(reason) = error.reason()
@@ -85,16 +77,6 @@ fn classify_http2(error: &h2::Error) -> (TransportErrorKind, String, bool) {
     (TransportErrorKind::Closed, message, false)
 }
 
-<<<<<<< HEAD
-/// Whether this side found the peer to speak something else than HTTP/2.
-pub(crate) fn is_not_http2(error: &hyper::Error) -> bool {
-    http2_error(error).is_some_and(|error| {
-        error.is_go_away() && !error.is_remote()
-    })
-}
-
-=======
->>>>>>> transport
 fn http2_error(error: &hyper::Error) -> Option<&h2::Error> {
     let mut source = error.source();
     while let Some(error) = source {
@@ -136,8 +118,6 @@ pub(crate) fn resetting(error: TransportError) -> TransportError {
     };
     error.with_source(h2::Error::from(reason))
 }
-<<<<<<< HEAD
-=======
 
 /// Whether the peer closed the connection since it was pinged too often, or
 /// otherwise pressed.
@@ -148,4 +128,3 @@ pub(crate) fn asks_for_calm(error: &hyper::Error) -> bool {
             && error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM)
     })
 }
->>>>>>> transport

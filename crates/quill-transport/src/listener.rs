@@ -8,15 +8,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
 
-<<<<<<< HEAD
-use tokio::net::{TcpListener, TcpSocket, lookup_host};
-#[cfg(unix)]
-use tokio::net::UnixListener;
-=======
 #[cfg(unix)]
 use tokio::net::UnixListener;
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
->>>>>>> transport
 
 use crate::io::Socket;
 

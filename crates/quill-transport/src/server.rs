@@ -5,11 +5,7 @@ mod connection;
 mod options;
 mod responder;
 
-<<<<<<< HEAD
-pub use options::{HttpVersions, OptionsError, ServerOptions};
-=======
 pub use options::{HttpVersions, ServerOptions};
->>>>>>> transport
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -22,10 +18,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-<<<<<<< HEAD
-=======
 use crate::bounds::OptionsError;
->>>>>>> transport
 use crate::exchange::Service;
 use crate::listener::Listener;
 use crate::tls::ServerTls;

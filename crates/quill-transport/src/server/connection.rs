@@ -86,13 +86,9 @@ impl<S: Service> Connection<S> {
         let handshake = TlsAcceptor::from(config).accept(socket);
         let stream = timeout(self.options.handshake_timeout, handshake)
             .await
-<<<<<<< HEAD
-            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the TLS handshake took too long"))??;
-=======
             .map_err(|_| {
                 io::Error::new(io::ErrorKind::TimedOut, "the TLS handshake took too long")
             })??;
->>>>>>> transport
         let (_, session) = stream.get_ref();
         let certificates = session.peer_certificates().unwrap_or_default();
         let certificates = certificates
@@ -132,13 +128,9 @@ impl<S: Service> Connection<S> {
         };
         timeout(self.options.header_read_timeout, read)
             .await
-<<<<<<< HEAD
-            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the first bytes took too long"))??;
-=======
             .map_err(|_| {
                 io::Error::new(io::ErrorKind::TimedOut, "the first bytes took too long")
             })??;
->>>>>>> transport
         let version = if ahead[..] == PREFACE[..] {
             HttpVersion::Http2
         } else {

@@ -1,29 +1,10 @@
 //! What a server allows its peers.
 
-<<<<<<< HEAD
-use std::error::Error as StdError;
-use std::fmt;
-use std::ops::RangeInclusive;
-use std::time::Duration;
-
-/// The longest time that can be set: timers stay far from their end.
-const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-/// SETTINGS_MAX_FRAME_SIZE may be 2^14 to 2^24-1 (RFC 9113, section 6.5.2).
-pub(crate) const FRAME_BYTES: RangeInclusive<u32> = 16_384..=16_777_215;
-
-/// Windows end at 2^31-1 (RFC 9113, section 6.9.1).
-pub(crate) const WINDOW_BYTES: RangeInclusive<u32> = 1..=2_147_483_647;
-
-/// The connection's window starts at 65,535 and can't be shrunk (RFC 9113, section 6.9.2).
-pub(crate) const CONNECTION_WINDOW_BYTES: RangeInclusive<u32> = 65_535..=2_147_483_647;
-=======
 use std::time::Duration;
 
 use crate::bounds::{
     CONNECTION_WINDOW_BYTES, FRAME_BYTES, OptionsError, WINDOW_BYTES, at_least_one, time, within,
 };
->>>>>>> transport
 
 /// Which versions of HTTP a server speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,19 +105,12 @@ impl ServerOptions {
     /// # Errors
     /// The first one that is not.
     pub fn check(&self) -> Result<(), OptionsError> {
-<<<<<<< HEAD
-        if self.connections_max == 0 {
-            return Err(OptionsError::new("connections_max", "0", "1 or more"));
-        }
-        within("headers_bytes_max", self.headers_bytes_max, 1024..=1024 * 1024)?;
-=======
         at_least_one("connections_max", self.connections_max)?;
         within(
             "headers_bytes_max",
             self.headers_bytes_max,
             1024..=1024 * 1024,
         )?;
->>>>>>> transport
         within("http2_streams_max", self.http2_streams_max, 1..=u32::MAX)?;
         let (stream, connection) = (
             self.http2_stream_window_bytes,
@@ -148,15 +122,11 @@ impl ServerOptions {
             connection,
             CONNECTION_WINDOW_BYTES,
         )?;
-<<<<<<< HEAD
-        within("http2_frame_bytes_max", self.http2_frame_bytes_max, FRAME_BYTES)?;
-=======
         within(
             "http2_frame_bytes_max",
             self.http2_frame_bytes_max,
             FRAME_BYTES,
         )?;
->>>>>>> transport
         within(
             "http2_send_buffer_bytes_max",
             self.http2_send_buffer_bytes_max,
@@ -171,67 +141,6 @@ impl ServerOptions {
     }
 }
 
-<<<<<<< HEAD
-pub(crate) fn within<T: PartialOrd + fmt::Display>(
-    option: &'static str,
-    value: T,
-    bounds: RangeInclusive<T>,
-) -> Result<(), OptionsError> {
-    if bounds.contains(&value) {
-        return Ok(());
-    }
-    let allowed = format!("{} to {}", bounds.start(), bounds.end());
-    Err(OptionsError::new(option, value, allowed))
-}
-
-pub(crate) fn time(option: &'static str, value: Option<Duration>) -> Result<(), OptionsError> {
-    let Some(value) = value else { return Ok(()) };
-    if value.is_zero() || value > DURATION_MAX {
-        let value = format!("{value:?}");
-        return Err(OptionsError::new(option, value, "over 0 and up to 365 days"));
-    }
-    Ok(())
-}
-
-/// An option that is out of its bounds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OptionsError {
-    option: &'static str,
-    value: String,
-    allowed: String,
-}
-
-impl OptionsError {
-    fn new(option: &'static str, value: impl ToString, allowed: impl Into<String>) -> Self {
-        Self {
-            option,
-            value: value.to_string(),
-            allowed: allowed.into(),
-        }
-    }
-
-    /// The option's name.
-    #[must_use]
-    pub fn option(&self) -> &'static str {
-        self.option
-    }
-}
-
-impl fmt::Display for OptionsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            option,
-            value,
-            allowed,
-        } = self;
-        write!(f, "{option} can't be {value}: allowed is {allowed}")
-    }
-}
-
-impl StdError for OptionsError {}
-
-=======
->>>>>>> transport
 #[cfg(test)]
 mod tests {
     use super::*;

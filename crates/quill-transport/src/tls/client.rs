@@ -122,14 +122,6 @@ impl ClientTlsBuilder {
                     .map_err(|error| identity.refused(error))?
             }
         };
-<<<<<<< HEAD
-        let server_name = match self.server_name {
-            None => None,
-            Some(name) => Some(ServerName::try_from(name.clone()).map_err(|error| {
-                TlsError::caused(format!("{name:?} is no server name"), error)
-            })?),
-        };
-=======
         let server_name =
             match self.server_name {
                 None => None,
@@ -137,7 +129,6 @@ impl ClientTlsBuilder {
                     TlsError::caused(format!("{name:?} is no server name"), error)
                 })?),
             };
->>>>>>> transport
         let offering = |protocols: &[&[u8]]| {
             let mut config = config.clone();
             config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();

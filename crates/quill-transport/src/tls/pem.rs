@@ -29,15 +29,9 @@ impl Pem {
     fn read(&self) -> Result<Bytes, TlsError> {
         match self {
             Self::Text(text) => Ok(text.clone()),
-<<<<<<< HEAD
-            Self::File(path) => std::fs::read(path).map(Bytes::from).map_err(|error| {
-                TlsError::caused(format!("can't read {}", path.display()), error)
-            }),
-=======
             Self::File(path) => std::fs::read(path)
                 .map(Bytes::from)
                 .map_err(|error| TlsError::caused(format!("can't read {}", path.display()), error)),
->>>>>>> transport
         }
     }
 
@@ -121,14 +115,10 @@ pub(super) fn roots(
         for certificate in pem.certificates()? {
             store.add(certificate).map_err(|error| {
                 let name = pem.name();
-<<<<<<< HEAD
-                TlsError::caused(format!("{name} holds a certificate that can't be trusted"), error)
-=======
                 TlsError::caused(
                     format!("{name} holds a certificate that can't be trusted"),
                     error,
                 )
->>>>>>> transport
             })?;
         }
     }

@@ -163,13 +163,9 @@ impl ServerTlsBuilder {
 
     fn load(&self) -> Result<Configs, TlsError> {
         let identity = self.identity.as_ref().ok_or_else(|| {
-<<<<<<< HEAD
-            TlsError::new("a server's TLS needs a certificate and its key: identity_files or identity_pem")
-=======
             TlsError::new(
                 "a server's TLS needs a certificate and its key: identity_files or identity_pem",
             )
->>>>>>> transport
         })?;
         let builder = ServerConfig::builder_with_provider(super::provider())
             .with_safe_default_protocol_versions()
