@@ -17,9 +17,7 @@ pub(crate) mod proto {
     }
 }
 
-use proto::data::{
-    DataService, ProcessBatchResponse, ProcessRequest, ProcessResponse,
-};
+use proto::data::{DataService, ProcessBatchResponse, ProcessRequest, ProcessResponse};
 use proto::echo::{CollectResponse, EchoRequest, EchoResponse, EchoService, ExpandRequest};
 
 /// `echo.v1.EchoService`: repeats what it is told, in every kind of call.
@@ -39,7 +37,10 @@ impl EchoService for Echo {
         let fails = request.error_code != 0;
         let expanding = stream::try_unfold((request, 0_u32), move |(request, sent)| async move {
             if fails && sent >= request.error_after {
-                return Err(asked_error(request.error_code, "the stream was asked to fail"));
+                return Err(asked_error(
+                    request.error_code,
+                    "the stream was asked to fail",
+                ));
             }
             if request.count != 0 && sent >= request.count {
                 return Ok(None);

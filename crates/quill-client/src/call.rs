@@ -219,7 +219,11 @@ impl Outgo {
             inbound = Box::pin(DeadlineInbound::new(inbound, sleep));
         }
         let stream = Streaming::new(inbound, codec, answer.encoding, malformed_answer);
-        Ok(Response::from_parts(stream, answer.metadata, Metadata::new()))
+        Ok(Response::from_parts(
+            stream,
+            answer.metadata,
+            Metadata::new(),
+        ))
     }
 
     /// Sends the request, and reads the answer's head.

@@ -98,6 +98,9 @@ impl<S: Stream<Item: Into<Bytes>>> Stream for ToBytes<S> {
     type Item = Bytes;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        self.0.as_mut().poll_next(cx).map(|item| item.map(Into::into))
+        self.0
+            .as_mut()
+            .poll_next(cx)
+            .map(|item| item.map(Into::into))
     }
 }

@@ -10,8 +10,8 @@ use quill_wire::Event;
 use tokio::time::Sleep;
 
 use crate::credits::Credits;
-use crate::send::deadline_exceeded;
 use crate::receive::{Receiver, gave_up, more_than_one, no_end, no_message};
+use crate::send::deadline_exceeded;
 
 /// Messages of a call without credits: the application's polls reach the
 /// transport, whose windows hold the sender back.

@@ -55,7 +55,10 @@ impl Health for HealthService {
                 "too many services without a status are watched; ask for one that has one",
             ));
         };
-        let first = Watching { statuses, told: None };
+        let first = Watching {
+            statuses,
+            told: None,
+        };
         Ok(Response::new(stream::unfold(first, Watching::next)))
     }
 }

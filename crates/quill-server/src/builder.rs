@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use quill_core::{BoxError, DecodeLimits, Incoming, Method, Reply, Request, Response};
 use quill_transport::adapt::{FromTower, HttpBody};
-use quill_transport::{
-    HttpRequest, HttpServer, Listener, RecvBody, ServerOptions,
-    tls::ServerTls,
-};
+use quill_transport::{HttpRequest, HttpServer, Listener, RecvBody, ServerOptions, tls::ServerTls};
 use quill_wire::WireOptions;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;

@@ -9,7 +9,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use quill_core::BoxError;
-use quill_transport::adapt::{FromTower, HttpBody, TowerService, request_from_http, response_to_http};
+use quill_transport::adapt::{
+    FromTower, HttpBody, TowerService, request_from_http, response_to_http,
+};
 use quill_transport::{Body, BoxBody, HttpRequest, HttpResponse, RecvBody, Service};
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;

@@ -12,8 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use quill_core::compression::Encoding;
 use quill_core::{
-    DecodeLimits, Error, Format, HttpVersion, Metadata, Method, MethodKind, Outgoing,
-    ResponseHead,
+    DecodeLimits, Error, Format, HttpVersion, Metadata, Method, MethodKind, Outgoing, ResponseHead,
 };
 
 use crate::out::Out;

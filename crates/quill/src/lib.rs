@@ -19,7 +19,8 @@ pub use quill_wire::Protocol;
 pub use quill_client::{ClientBuilder, ConnectError, QuillClient};
 #[cfg(feature = "server")]
 pub use quill_server::{
-    BoundServer, Handler, Routes, RunningServer, ServeError, Server, ServerBuilder, Service, shutdown_signal,
+    BoundServer, Handler, Routes, RpcLayers, RunningServer, ServeError, Server, ServerBuilder,
+    Service, shutdown_signal,
 };
 
 /// TLS for both sides.
@@ -47,10 +48,10 @@ pub mod __private {
     pub use buffa;
     pub use buffa_types;
     pub use futures_core::Stream;
+    #[cfg(feature = "client")]
+    pub use quill_client::{ConnectError, QuillClient};
     pub use quill_core::*;
     #[cfg(feature = "server")]
     pub use quill_server::{Routes, Service};
-    #[cfg(feature = "client")]
-    pub use quill_client::{ConnectError, QuillClient};
     pub use serde;
 }

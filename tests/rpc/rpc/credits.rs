@@ -1,0 +1,159 @@
+//! Back-pressure: a stalled consumer stops the maker of messages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use quill::{Protocol, QuillClient};
+
+use crate::probe::{ProbeClient, ProbeRequest, Served, eventually, say, serve};
+
+/// How long the consumer stalls.
+const STALL: Duration = Duration::from_secs(5);
+const OFFERED: u32 = 1_000_000;
+const MESSAGE_BYTES: u32 = 1024;
+/// What a client grants here; a server grants 16.
+const CREDITS: u32 = 8;
+const SERVER_CREDITS: u32 = 16;
+
+/// What the transport's windows and buffers can hold of messages this size,
+/// generously: a stream's window on both sides and what hyper buffers.
+const WINDOW_MESSAGES: u32 = (2 * 1024 * 1024 + 512 * 1024) / MESSAGE_BYTES;
+
+fn credited(served: &Served) -> ProbeClient {
+    let client: QuillClient = served
+        .builder(Protocol::Quill)
+        .credits(CREDITS)
+        .build()
+        .expect("a client");
+    ProbeClient::new(client)
+}
+
+/// A million messages, and how many of them were made.
+fn offered() -> (
+    impl futures_util::Stream<Item = ProbeRequest> + Send + 'static,
+    Arc<AtomicU32>,
+) {
+    let made = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&made);
+    let text = "x".repeat(MESSAGE_BYTES as usize);
+    let messages = stream::iter(0..OFFERED).map(move |n| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        ProbeRequest {
+            text: text.clone(),
+            ending: if n == 0 {
+                "stall".into()
+            } else {
+                String::new()
+            },
+            ..Default::default()
+        }
+    });
+    (messages, made)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stalled_reader_of_a_server_stream_stops_its_maker() {
+    for (credits, most) in [(true, CREDITS + 1), (false, WINDOW_MESSAGES)] {
+        let served = serve().await;
+        let client = if credits {
+            credited(&served)
+        } else {
+            served.client(Protocol::Quill)
+        };
+        let request = ProbeRequest {
+            count: OFFERED,
+            pad_bytes: MESSAGE_BYTES,
+            ..say("")
+        };
+        let mut answers = client.down(request).await.unwrap().into_inner();
+        tokio::time::sleep(STALL).await;
+        let made = served.seen.made.load(Ordering::SeqCst);
+        assert!(made <= most, "credits {credits}: {made} messages were made");
+        assert!(made > 0, "nothing came at all");
+        for n in 0..100 {
+            assert_eq!(answers.message().await.unwrap().unwrap().number, n);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stalled_handler_of_a_client_stream_stops_its_maker() {
+    for (credits, most) in [(true, SERVER_CREDITS + 1), (false, WINDOW_MESSAGES)] {
+        let served = serve().await;
+        let client = if credits {
+            credited(&served)
+        } else {
+            served.client(Protocol::Quill)
+        };
+        let (messages, made) = offered();
+        let call = tokio::spawn(async move { client.up(messages).await });
+        eventually("the first messages are made", || {
+            made.load(Ordering::SeqCst) > 0
+        })
+        .await;
+        tokio::time::sleep(STALL).await;
+        let made = made.load(Ordering::SeqCst);
+        assert!(made <= most, "credits {credits}: {made} messages were made");
+        call.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stalled_reader_of_a_bidi_stream_stops_both_makers() {
+    for (credits, most_up, most_down) in [
+        (true, SERVER_CREDITS + CREDITS + 2, CREDITS + 1),
+        (false, 2 * WINDOW_MESSAGES, WINDOW_MESSAGES),
+    ] {
+        let served = serve().await;
+        let client = if credits {
+            credited(&served)
+        } else {
+            served.client(Protocol::Quill)
+        };
+        let (messages, made) = offered();
+        let messages = messages.map(|message| ProbeRequest {
+            ending: String::new(),
+            ..message
+        });
+        let answers = client.both(messages).await.unwrap().into_inner();
+        tokio::time::sleep(STALL).await;
+        let down = served.seen.made.load(Ordering::SeqCst);
+        let up = made.load(Ordering::SeqCst);
+        assert!(
+            down <= most_down,
+            "credits {credits}: {down} answers were made"
+        );
+        assert!(up <= most_up, "credits {credits}: {up} requests were made");
+        assert!(up > 0 && down > 0);
+        drop(answers);
+    }
+}
+
+#[tokio::test]
+async fn with_credits_every_kind_of_call_still_works() {
+    let served = serve().await;
+    let client = credited(&served);
+    assert_eq!(client.one(say("x")).await.unwrap().message().text, "x");
+    let messages = stream::iter((0..1000).map(|n| say(&n.to_string())));
+    assert_eq!(client.up(messages).await.unwrap().message().number, 1000);
+    let request = ProbeRequest {
+        count: 1000,
+        ..say("x")
+    };
+    let mut answers = client.down(request).await.unwrap().into_inner();
+    for n in 0..1000 {
+        assert_eq!(answers.message().await.unwrap().unwrap().number, n);
+    }
+    assert!(answers.message().await.unwrap().is_none());
+    let messages = stream::iter((0..1000).map(|n| say(&n.to_string())));
+    let mut answers = client.both(messages).await.unwrap().into_inner();
+    for n in 0..1000 {
+        assert_eq!(
+            answers.message().await.unwrap().unwrap().text,
+            n.to_string()
+        );
+    }
+    assert!(answers.message().await.unwrap().is_none());
+}
