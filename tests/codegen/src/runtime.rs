@@ -10,8 +10,8 @@ use bytes::{Bytes, BytesMut};
 pub use futures_core::Stream;
 use futures_util::stream::{self, StreamExt as _};
 pub use quill_core::{
-    BuffaCodec, BuffaViewCodec, Codec, Error, HeldStream, Idempotency, IntoStreamingRequest, Method,
-    MethodKind, Request, Response, Streaming,
+    BuffaCodec, BuffaViewCodec, Codec, Error, HeldStream, Idempotency, IntoStreamingRequest,
+    Method, MethodKind, Request, Response, Streaming,
 };
 use quill_core::{CodecError, DecodeLimits, Format, Inbound, MessageEncoding};
 pub use {buffa, buffa_descriptor, buffa_types, serde};
@@ -253,7 +253,7 @@ impl QuillClient {
 }
 
 fn malformed(error: CodecError) -> Error {
-    Error::invalid_argument(error.to_string())
+    Error::invalid_argument(error.to_string()).with_source(error)
 }
 
 fn encode<T>(codec: &impl Codec<T>, message: &T) -> Result<Bytes, Error> {
