@@ -253,7 +253,7 @@ impl QuillClient {
 }
 
 fn malformed(error: CodecError) -> Error {
-    Error::invalid_argument(error.to_string())
+    Error::invalid_argument(error.to_string()).with_source(error)
 }
 
 fn encode<T>(codec: &impl Codec<T>, message: &T) -> Result<Bytes, Error> {
