@@ -6,7 +6,9 @@
 
 pub mod codec;
 pub mod compression;
+pub mod frame;
 pub mod metadata;
+pub mod varint;
 
 mod call;
 mod cancellation;
