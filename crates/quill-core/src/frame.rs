@@ -16,9 +16,9 @@
 //! assert_eq!(message.encode(&mut out), None);
 //! assert_eq!(out, &b"\x05\x03hello"[..]);
 //!
+//! let mut input = out.freeze();
 //! let mut decoder = FrameDecoder::default();
-//! decoder.feed(out.freeze());
-//! let frame = decoder.next_frame()?.expect("a whole frame was fed");
+//! let frame = decoder.decode(&mut input)?.expect("a whole frame is there");
 //! assert!(frame.flags().ends_stream());
 //! assert_eq!(frame.payload(), &b"hello"[..]);
 //! decoder.finish()?;
@@ -148,11 +148,12 @@ impl Frame {
     }
 
     /// Appends the frame to `out`, without its payload if that is longer than
-    /// [`COPY_BYTES_MAX`]: then the payload is returned, to be written by
-    /// reference right after `out`.
+    /// [`COPY_BYTES_MAX`]: then the payload is returned, to be written right
+    /// after `out`, from where it is. A sender that queues it moves it out with
+    /// [`into_payload`](Self::into_payload).
     #[inline]
     #[must_use = "a returned payload has to be written after `out`"]
-    pub fn encode(self, out: &mut BytesMut) -> Option<Bytes> {
+    pub fn encode(&self, out: &mut BytesMut) -> Option<&Bytes> {
         // `new` and the decoder let no longer payload into a frame.
         let payload_bytes = self.payload.len() as u32;
         FrameHeader {
@@ -161,7 +162,7 @@ impl Frame {
         }
         .encode(out);
         if self.payload.len() > COPY_BYTES_MAX {
-            return Some(self.payload);
+            return Some(&self.payload);
         }
         out.extend_from_slice(&self.payload);
         None

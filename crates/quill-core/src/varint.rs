@@ -64,7 +64,7 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(u32, usize)>, VarintError> {
     match bytes {
         [] => Ok(None),
         [byte, ..] if *byte < MORE => Ok(Some((u32::from(*byte), 1))),
-        // The commonest after that, messages of 128 B to 16 KiB.
+        // The next most common, messages of 128 B to 16 KiB.
         [low, high, ..] if (1..MORE).contains(high) => {
             let value = u32::from(*low & !MORE) | u32::from(*high) << 7;
             Ok(Some((value, 2)))

@@ -1,6 +1,5 @@
 //! Bytes to frames.
 
-use std::collections::VecDeque;
 use std::mem;
 
 use bytes::{Buf, Bytes};
@@ -13,31 +12,26 @@ use crate::varint;
 
 /// Reads the frames of one direction of one stream from bytes cut anywhere.
 ///
-/// [`feed`](Self::feed) what arrived, take [`next_frame`](Self::next_frame)
-/// until it has none, and [`finish`](Self::finish) when the body ends. The same
-/// bytes give the same frames and the same error however they are cut.
+/// [`decode`](Self::decode) takes frames off the front of what arrived until it
+/// has none, and [`finish`](Self::finish) says whether the body may end there.
+/// The same bytes give the same frames and the same error however they are cut.
 ///
-/// A frame that lies whole in what was fed shares its memory. One that does not
+/// A payload that lies whole in one piece of input shares its memory. Any other
 /// is put together in a buffer that grows with what has arrived, never with what
-/// was announced, and never beyond the frame. A header is judged before any of
+/// was announced, and never beyond the payload. A header is judged before any of
 /// its payload is held.
 #[derive(Debug)]
 pub struct FrameDecoder {
     payload_bytes_max: usize,
-    /// What is read now, and what was fed after it.
-    chunk: Bytes,
-    queue: VecDeque<Bytes>,
-    /// The front of a header that ended with its chunk.
+    /// The front of a header that ended with its input.
     prefix: [u8; FrameHeader::BYTES_MAX],
     prefix_len: usize,
-    /// A header whose payload is not all here, and the part that is, if it had
-    /// to be moved out of its chunk.
+    /// A header whose payload is not all here, and the part that is.
     header: Option<FrameHeader>,
     partial: Vec<u8>,
     phase: Phase,
     metadata_bytes: usize,
     idle_frames: u32,
-    failed: Option<FrameError>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +41,8 @@ enum Phase {
     Ended,
     /// After CANCEL: what follows has no meaning and is dropped.
     Canceled,
+    /// After an error, which is final.
+    Failed(FrameError),
 }
 
 impl Default for FrameDecoder {
@@ -62,8 +58,6 @@ impl FrameDecoder {
     pub fn new(payload_bytes_max: usize) -> Self {
         Self {
             payload_bytes_max,
-            chunk: Bytes::new(),
-            queue: VecDeque::new(),
             prefix: [0; FrameHeader::BYTES_MAX],
             prefix_len: 0,
             header: None,
@@ -71,54 +65,43 @@ impl FrameDecoder {
             phase: Phase::Open,
             metadata_bytes: 0,
             idle_frames: 0,
-            failed: None,
         }
     }
 
-    /// Takes the bytes that came next.
-    #[inline]
-    pub fn feed(&mut self, bytes: Bytes) {
-        if self.chunk.is_empty() && self.queue.is_empty() {
-            self.chunk = bytes;
-        } else {
-            self.queue.push_back(bytes);
-        }
-    }
-
-    /// The next whole frame, or `None` until more is fed. After CANCEL there is
-    /// none, whatever is fed.
+    /// Takes the next frame off the front of `input`. `None`: all of `input` was
+    /// taken and the frame goes on in the next one. After CANCEL there are no
+    /// frames, and all input is dropped.
     ///
     /// # Errors
     /// What is wrong with the bytes; every later call says the same.
     #[inline]
-    pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
-        // What the common frame takes: all of it lies in the chunk.
-        if self.is_between_frames() && self.phase == Phase::Open {
-            match FrameHeader::decode(&self.chunk) {
-                Ok(Some((header, len))) if self.is_whole_message(header, len) => {
-                    self.idle_frames = 0;
-                    self.chunk.advance(len);
-                    let payload = self.chunk.split_to(header.payload_bytes as usize);
-                    if header.flags.ends_stream() {
-                        self.phase = Phase::Ended;
-                    }
-                    return Ok(Some(Frame {
-                        flags: header.flags,
-                        payload,
-                    }));
-                }
-                _ => {}
+    pub fn decode(&mut self, input: &mut Bytes) -> Result<Option<Frame>, FrameError> {
+        // The common case: an open stream, and a message that lies whole in the
+        // input. `decode_checked` would give the same answer.
+        if self.is_plain()
+            && let Ok(Some((header, len))) = FrameHeader::decode(input)
+            && header.flags.is_data()
+            && header.payload_bytes > 0
+            && header.payload_bytes as usize <= self.payload_bytes_max
+            && header.payload_bytes as usize <= input.len() - len
+        {
+            let frame_bytes = len + header.payload_bytes as usize;
+            let mut payload = if frame_bytes == input.len() {
+                mem::take(input)
+            } else {
+                input.split_to(frame_bytes)
+            };
+            payload.advance(len);
+            self.idle_frames = 0;
+            if header.flags.ends_stream() {
+                self.phase = Phase::Ended;
             }
+            return Ok(Some(Frame {
+                flags: header.flags,
+                payload,
+            }));
         }
-        let next = self.next_checked();
-        if let Err(error) = next {
-            self.failed = Some(error);
-            self.release();
-        }
-        next
+        self.decode_checked(input)
     }
 
     /// Says that the call went on in a way these bytes do not show: a message
@@ -131,72 +114,74 @@ impl FrameDecoder {
         self.idle_frames = 0;
     }
 
-    /// Checks that the bytes may end here. To be called once
-    /// [`next_frame`](Self::next_frame) has no frame left.
+    /// Checks that the bytes may end here, with all input taken.
     ///
     /// # Errors
     /// [`FrameError::Truncated`] inside a frame, [`FrameError::NoEnd`] where
     /// neither END_STREAM nor CANCEL came before; or what was wrong already.
     pub fn finish(&self) -> Result<(), FrameError> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
         match self.phase {
+            Phase::Failed(error) => Err(error),
             Phase::Canceled => Ok(()),
-            _ if !self.is_between_frames() || self.held_bytes() > 0 => Err(FrameError::Truncated),
+            _ if !self.is_between_frames() => Err(FrameError::Truncated),
             Phase::Ended => Ok(()),
             Phase::Open => Err(FrameError::NoEnd),
         }
     }
 
-    /// The bytes fed and not yet given out, in bytes.
+    /// How much of an unfinished frame is held, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        let queued: usize = self.queue.iter().map(Bytes::len).sum();
-        self.prefix_len + self.partial.len() + self.chunk.len() + queued
+        self.prefix_len + self.partial.len()
     }
 
-    /// Whether no part of a frame was moved out of its chunk.
+    /// Whether no part of a frame is held.
     #[inline]
     fn is_between_frames(&self) -> bool {
         self.prefix_len == 0 && self.header.is_none()
     }
 
-    /// Whether the chunk holds all of a message with something in it: what may
-    /// be given out with no further check while the stream is open.
+    /// Whether a message may come next, from its first byte on.
     #[inline]
-    fn is_whole_message(&self, header: FrameHeader, header_len: usize) -> bool {
-        let payload_bytes = header.payload_bytes as usize;
-        header.flags.is_data()
-            && payload_bytes > 0
-            && payload_bytes <= self.payload_bytes_max
-            && payload_bytes <= self.chunk.len() - header_len
+    fn is_plain(&self) -> bool {
+        matches!(self.phase, Phase::Open) && self.is_between_frames()
     }
 
-    /// The next frame of any kind, from one chunk or many.
-    fn next_checked(&mut self) -> Result<Option<Frame>, FrameError> {
-        loop {
-            if self.phase == Phase::Canceled {
-                self.release();
+    /// The next frame of any kind, from one input or many.
+    fn decode_checked(&mut self, input: &mut Bytes) -> Result<Option<Frame>, FrameError> {
+        match self.phase {
+            Phase::Open | Phase::Ended => {}
+            Phase::Failed(error) => return Err(error),
+            Phase::Canceled => {
+                input.clear();
                 return Ok(None);
             }
-            if let Some(header) = self.read_header()?
-                && let Some(payload) = self.read_payload(header)
-            {
-                self.header = None;
-                return self.deliver(header, payload).map(Some);
-            }
-            match self.queue.pop_front() {
-                Some(chunk) => self.chunk = chunk,
-                None => return Ok(None),
-            }
         }
+        let next = self.read_frame(input);
+        if let Err(error) = next {
+            self.phase = Phase::Failed(error);
+            self.prefix_len = 0;
+            self.header = None;
+            self.partial = Vec::new();
+        }
+        next
+    }
+
+    fn read_frame(&mut self, input: &mut Bytes) -> Result<Option<Frame>, FrameError> {
+        let Some(header) = self.read_header(input)? else {
+            return Ok(None);
+        };
+        let Some(payload) = self.read_payload(header, input) else {
+            return Ok(None);
+        };
+        self.header = None;
+        self.deliver(header, payload).map(Some)
     }
 
     /// The header of the frame being read, once it is whole and admitted.
-    fn read_header(&mut self) -> Result<Option<FrameHeader>, FrameError> {
+    fn read_header(&mut self, input: &mut Bytes) -> Result<Option<FrameHeader>, FrameError> {
         while self.header.is_none() {
-            let Ok(byte) = self.chunk.try_get_u8() else {
+            let Ok(byte) = input.try_get_u8() else {
                 return Ok(None);
             };
             // A full prefix is a header or an error, so there is always a slot.
@@ -214,10 +199,10 @@ impl FrameDecoder {
     }
 
     /// The payload of the frame being read, once it is all here.
-    fn read_payload(&mut self, header: FrameHeader) -> Option<Bytes> {
+    fn read_payload(&mut self, header: FrameHeader, input: &mut Bytes) -> Option<Bytes> {
         let payload_bytes = header.payload_bytes as usize;
         let wanted = payload_bytes - self.partial.len();
-        let part = self.chunk.split_to(wanted.min(self.chunk.len()));
+        let part = input.split_to(wanted.min(input.len()));
         if part.len() == payload_bytes {
             return Some(part);
         }
@@ -300,15 +285,6 @@ impl FrameDecoder {
             self.phase = Phase::Ended;
         }
         Ok(Frame { flags, payload })
-    }
-
-    /// Lets go of bytes that nobody will read.
-    fn release(&mut self) {
-        self.chunk = Bytes::new();
-        self.queue = VecDeque::new();
-        self.prefix_len = 0;
-        self.header = None;
-        self.partial = Vec::new();
     }
 
     #[cfg(test)]

@@ -82,16 +82,17 @@ impl Flags {
     pub const fn from_bits(bits: u8) -> Option<Self> {
         // Bit n is set when the flags byte n is legal, so that the check is one
         // shift on a path that every frame takes.
-        const LEGAL: u128 = {
-            let mut legal = 0;
+        const LEGAL: [u64; 4] = {
+            let mut legal = [0; 4];
             let mut i = 0;
             while i < Flags::ALL.len() {
-                legal |= 1 << Flags::ALL[i].0;
+                let bits = Flags::ALL[i].0;
+                legal[bits as usize / 64] |= 1 << (bits % 64);
                 i += 1;
             }
             legal
         };
-        if bits < 128 && LEGAL >> bits & 1 == 1 {
+        if LEGAL[bits as usize / 64] >> (bits % 64) & 1 == 1 {
             Some(Self(bits))
         } else {
             None

@@ -26,17 +26,21 @@ impl FrameHeader {
     #[inline]
     pub fn encode(self, out: &mut BytesMut) {
         let flags = self.flags.bits();
-        // Most messages are short: two bytes of known number are two stores,
+        let len = self.payload_bytes;
+        // Most messages are short. Bytes of a known number are a few stores,
         // where a slice of unknown length is a call.
-        if self.payload_bytes < 0x80 {
-            out.extend_from_slice(&[self.payload_bytes as u8, flags]);
-            return;
+        if len < 1 << 7 {
+            out.extend_from_slice(&[len as u8, flags]);
+        } else if len < 1 << 14 {
+            out.extend_from_slice(&[len as u8 | 0x80, (len >> 7) as u8, flags]);
+        } else {
+            let mut length = [0; varint::BYTES_MAX];
+            let prefix = varint::encode(len, &mut length);
+            let end = out.len() + prefix;
+            out.extend_from_slice(&length);
+            out.truncate(end);
+            out.extend_from_slice(&[flags]);
         }
-        let mut length = [0; varint::BYTES_MAX];
-        let len = varint::encode(self.payload_bytes, &mut length);
-        let mut header = [flags; Self::BYTES_MAX];
-        header[..len].copy_from_slice(&length[..len]);
-        out.extend_from_slice(&header[..=len]);
     }
 
     /// Reads the header at the front of `bytes` and says how many bytes it takes.
