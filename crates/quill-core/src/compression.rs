@@ -1,117 +1,184 @@
-//! Compressing messages and bodies, with one bound on what comes out.
+//! Compression of messages and bodies, with one bound on what comes out.
+//!
+//! Contexts are kept per thread and used again: making one costs more than
+//! compressing a small message with it.
+//!
+//! ```
+//! # #[cfg(feature = "gzip")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use quill_core::compression::{DecompressError, Encoding, Level};
+//!
+//! let gzip = Encoding::from_name("gzip").expect("a known encoding");
+//! let mut small = Vec::new();
+//! gzip.compress(&[b'a'; 10_000], Level::default(), &mut small)?;
+//! assert!(small.len() < 100);
+//!
+//! let mut message = Vec::new();
+//! gzip.decompress(&small, 10_000, &mut message)?;
+//! assert_eq!(message, [b'a'; 10_000]);
+//!
+//! let error = gzip.decompress(&small, 9_999, &mut Vec::new());
+//! assert_eq!(error, Err(DecompressError::TooLarge { bytes_max: 9_999 }));
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "gzip"))]
+//! # fn main() {}
+//! ```
 
-use std::fmt;
-use std::io::{Read, Write};
+mod decompressor;
+mod error;
+#[cfg(feature = "gzip")]
+mod gzip;
+#[cfg(any(feature = "gzip", feature = "zstd"))]
+mod pool;
+#[cfg(feature = "zstd")]
+mod zstd;
 
-use bytes::{BufMut, Bytes, BytesMut};
+pub use self::decompressor::Decompressor;
+pub use self::error::{CompressError, DecompressError};
 
-/// A way to compress bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Messages shorter than this are not worth compressing, in bytes
+/// (docs/protocol.md, "Requests and responses").
+pub const COMPRESS_BYTES_MIN: usize = 1024;
+
+/// A content coding, by its registered name (RFC 9110 section 8.4.1, RFC 8878
+/// section 7.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// Not compressed.
+    /// No compression.
     Identity,
-    /// gzip (RFC 1952).
+    /// RFC 1952.
+    #[cfg(feature = "gzip")]
     Gzip,
-    /// Zstandard (RFC 8878).
+    /// RFC 8878, with windows of at most 8 MiB, what every decoder has to take.
+    #[cfg(feature = "zstd")]
     Zstd,
 }
 
 impl Encoding {
-    /// Its name in `content-encoding` and its kin.
+    /// Every encoding there is, the preferred first.
+    pub const ALL: &[Self] = &[
+        #[cfg(feature = "zstd")]
+        Self::Zstd,
+        #[cfg(feature = "gzip")]
+        Self::Gzip,
+        Self::Identity,
+    ];
+
+    /// The name that travels.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Encoding::Identity => "identity",
-            Encoding::Gzip => "gzip",
-            Encoding::Zstd => "zstd",
+            Self::Identity => "identity",
+            #[cfg(feature = "gzip")]
+            Self::Gzip => "gzip",
+            #[cfg(feature = "zstd")]
+            Self::Zstd => "zstd",
         }
     }
 
-    /// The encoding of this name.
+    /// The encoding of this name, in any case of letters, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Identity, Self::Gzip, Self::Zstd]
-            .into_iter()
-            .find(|encoding| encoding.name() == name)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|encoding| encoding.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Appends `input` to `out`, compressed.
+    ///
+    /// # Errors
+    /// [`CompressError`] when the compressor cannot work, for want of memory;
+    /// `out` is then as it was.
+    pub fn compress(
+        self,
+        input: &[u8],
+        level: Level,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CompressError> {
+        let before = out.len();
+        let done = match self {
+            Self::Identity => {
+                out.extend_from_slice(input);
+                Ok(())
+            }
+            #[cfg(feature = "gzip")]
+            Self::Gzip => gzip::compress(input, level, out),
+            #[cfg(feature = "zstd")]
+            Self::Zstd => zstd::compress(input, level, out),
+        };
+        if done.is_err() {
+            out.truncate(before);
+        }
+        done
+    }
+
+    /// Appends the message that `input` holds to `out`: all of it, or nothing.
+    /// Empty input is the empty message in every encoding.
+    ///
+    /// Not more than `bytes_max` bytes come out, and not more memory is taken for
+    /// them, whatever `input` promises; zstd takes a window of up to 8 MiB beside
+    /// it.
+    ///
+    /// # Errors
+    /// [`DecompressError`] says what was wrong with `input`.
+    pub fn decompress(
+        self,
+        input: &[u8],
+        bytes_max: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), DecompressError> {
+        let before = out.len();
+        let mut decompressor = Decompressor::new(self, bytes_max);
+        let done = match decompressor.push(input, out) {
+            Ok(()) => decompressor.finish(),
+            Err(error) => {
+                decompressor.recycle();
+                Err(error)
+            }
+        };
+        if done.is_err() {
+            out.truncate(before);
+        }
+        done
     }
 }
 
-/// Why bytes could not be (de)compressed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum CompressionError {
-    /// More than the bound would come out; holds the bound.
-    TooLarge(usize),
-    /// The bytes are not of this encoding.
-    Corrupt(Encoding),
-}
+/// How hard to compress: 1 (fast) to 22 (small), 3 unless set. gzip knows nine
+/// levels, and takes what is above as 9.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Level(u8);
 
-impl fmt::Display for CompressionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge(max) => write!(f, "it is over {max} bytes once decompressed"),
-            Self::Corrupt(encoding) => write!(f, "its bytes are no valid {}", encoding.name()),
+impl Level {
+    /// The fastest.
+    pub const MIN: Self = Self(1);
+    /// The smallest output.
+    pub const MAX: Self = Self(22);
+
+    /// This level, if it is one: 1 to 22.
+    #[must_use]
+    pub const fn new(level: u8) -> Option<Self> {
+        if level >= Self::MIN.0 && level <= Self::MAX.0 {
+            Some(Self(level))
+        } else {
+            None
         }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn as_u8(self) -> u8 {
+        self.0
     }
 }
 
-impl std::error::Error for CompressionError {}
-
-/// Appends `input`, compressed, to `out`.
-///
-/// # Errors
-/// Only where the encoding's library fails, which it does not for bytes in memory.
-pub fn compress(
-    encoding: Encoding,
-    level: u8,
-    input: &[u8],
-    out: &mut BytesMut,
-) -> Result<(), CompressionError> {
-    let corrupt = |_| CompressionError::Corrupt(encoding);
-    match encoding {
-        Encoding::Identity => out.extend_from_slice(input),
-        Encoding::Gzip => {
-            let level = flate2::Compression::new(u32::from(level.min(9)));
-            let mut writer = flate2::write::GzEncoder::new(out.writer(), level);
-            writer.write_all(input).map_err(corrupt)?;
-            writer.finish().map_err(corrupt)?;
-        }
-        Encoding::Zstd => {
-            zstd::stream::copy_encode(input, out.writer(), i32::from(level)).map_err(corrupt)?;
-        }
+impl Default for Level {
+    fn default() -> Self {
+        Self(3)
     }
-    Ok(())
 }
 
-/// `input`, decompressed.
-///
-/// # Errors
-/// [`CompressionError::TooLarge`] when more than `bytes_max` would come out,
-/// [`CompressionError::Corrupt`] for anything that is not of the encoding.
-pub fn decompress(
-    encoding: Encoding,
-    input: &[u8],
-    bytes_max: usize,
-) -> Result<Bytes, CompressionError> {
-    let mut out = Vec::new();
-    let limit = bytes_max as u64 + 1;
-    let corrupt = |_| CompressionError::Corrupt(encoding);
-    match encoding {
-        Encoding::Identity => out.extend_from_slice(input),
-        Encoding::Gzip => {
-            let mut reader = flate2::read::MultiGzDecoder::new(input).take(limit);
-            reader.read_to_end(&mut out).map_err(corrupt)?;
-        }
-        Encoding::Zstd => {
-            let mut reader = zstd::stream::read::Decoder::new(input)
-                .map_err(corrupt)?
-                .take(limit);
-            reader.read_to_end(&mut out).map_err(corrupt)?;
-        }
-    }
-    if out.len() > bytes_max {
-        return Err(CompressionError::TooLarge(bytes_max));
-    }
-    Ok(out.into())
-}
+#[cfg(test)]
+mod tests;

@@ -109,7 +109,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(payload: &[u8]) -> Result<Vec<(&[u8], &[u8])>, FrameError> {
+    type Entries<'a> = Vec<(&'a [u8], &'a [u8])>;
+
+    fn read(payload: &[u8]) -> Result<Entries<'_>, FrameError> {
         MetadataBlock::entries(payload).collect()
     }
 

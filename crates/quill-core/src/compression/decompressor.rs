@@ -1,0 +1,179 @@
+//! Decompression of data that arrives in pieces.
+
+#[cfg(feature = "gzip")]
+use super::gzip::Gunzip;
+#[cfg(feature = "zstd")]
+use super::zstd::Unzstd;
+use super::{DecompressError, Encoding};
+
+/// Decompresses one message or body that arrives in pieces of any size.
+///
+/// [`push`](Self::push) each piece, then [`finish`](Self::finish). After an error
+/// the data is lost: drop the decompressor, and what it appended.
+#[derive(Debug)]
+pub struct Decompressor {
+    decoder: Decoder,
+    bytes_max: usize,
+    produced_bytes: usize,
+}
+
+#[derive(Debug)]
+enum Decoder {
+    Identity,
+    #[cfg(feature = "gzip")]
+    Gzip(Gunzip),
+    #[cfg(feature = "zstd")]
+    Zstd(Unzstd),
+}
+
+impl Decompressor {
+    /// A decompressor that gives out `bytes_max` bytes in all, at most.
+    #[must_use]
+    pub fn new(encoding: Encoding, bytes_max: usize) -> Self {
+        let decoder = match encoding {
+            Encoding::Identity => Decoder::Identity,
+            #[cfg(feature = "gzip")]
+            Encoding::Gzip => Decoder::Gzip(Gunzip::new()),
+            #[cfg(feature = "zstd")]
+            Encoding::Zstd => Decoder::Zstd(Unzstd::new()),
+        };
+        Self {
+            decoder,
+            bytes_max,
+            produced_bytes: 0,
+        }
+    }
+
+    /// Takes the next piece and appends to `out` what comes of it.
+    ///
+    /// # Errors
+    /// [`DecompressError`] says what is wrong with the data so far.
+    pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), DecompressError> {
+        let bytes_max = self.bytes_max;
+        let mut sink = Sink {
+            start: out.len(),
+            room: bytes_max - self.produced_bytes,
+            out,
+        };
+        let pushed = match &mut self.decoder {
+            Decoder::Identity => sink.append(input),
+            #[cfg(feature = "gzip")]
+            Decoder::Gzip(gunzip) => gunzip.push(input, &mut sink),
+            #[cfg(feature = "zstd")]
+            Decoder::Zstd(unzstd) => unzstd.push(input, &mut sink),
+        };
+        match pushed {
+            Err(Stop::Full) => Err(DecompressError::TooLarge { bytes_max }),
+            Err(Stop::Wrong(error)) => Err(error),
+            Ok(()) if sink.is_over() => Err(DecompressError::TooLarge { bytes_max }),
+            Ok(()) => {
+                self.produced_bytes += sink.produced();
+                Ok(())
+            }
+        }
+    }
+
+    /// Checks that the data may end here.
+    ///
+    /// # Errors
+    /// [`DecompressError::Truncated`].
+    pub fn finish(self) -> Result<(), DecompressError> {
+        let is_complete = match &self.decoder {
+            Decoder::Identity => true,
+            #[cfg(feature = "gzip")]
+            Decoder::Gzip(gunzip) => gunzip.is_complete(),
+            #[cfg(feature = "zstd")]
+            Decoder::Zstd(unzstd) => unzstd.is_complete(),
+        };
+        self.recycle();
+        if is_complete {
+            Ok(())
+        } else {
+            Err(DecompressError::Truncated)
+        }
+    }
+
+    /// Keeps the context for the next message; `finish` does that too.
+    pub(super) fn recycle(self) {
+        match self.decoder {
+            Decoder::Identity => {}
+            #[cfg(feature = "gzip")]
+            Decoder::Gzip(gunzip) => gunzip.recycle(),
+            #[cfg(feature = "zstd")]
+            Decoder::Zstd(unzstd) => unzstd.recycle(),
+        }
+    }
+}
+
+/// By how much memory for output grows at least, in bytes.
+pub(super) const CHUNK_BYTES: usize = 4096;
+
+/// Why decoding stopped.
+pub(super) enum Stop {
+    /// The output's bound is passed.
+    Full,
+    Wrong(DecompressError),
+}
+
+impl From<DecompressError> for Stop {
+    fn from(error: DecompressError) -> Self {
+        Self::Wrong(error)
+    }
+}
+
+/// Where decompressed bytes go, and how many more may.
+pub(super) struct Sink<'a> {
+    pub(super) out: &'a mut Vec<u8>,
+    start: usize,
+    room: usize,
+}
+
+#[cfg_attr(not(any(feature = "gzip", feature = "zstd")), allow(dead_code))]
+impl Sink<'_> {
+    fn produced(&self) -> usize {
+        self.out.len() - self.start
+    }
+
+    /// Whether more came out than may.
+    pub(super) fn is_over(&self) -> bool {
+        self.produced() > self.room
+    }
+
+    /// Whether all memory for output is used.
+    pub(super) fn is_full(&self) -> bool {
+        self.out.len() == self.out.capacity()
+    }
+
+    /// Makes sure that there is memory for some more output: as much again as
+    /// came out already, but not more than may come, and one byte, which tells
+    /// a message at its bound from one beyond it.
+    pub(super) fn make_room(&mut self) -> Result<(), Stop> {
+        if self.is_over() {
+            return Err(Stop::Full);
+        }
+        if self.is_full() {
+            let growth = self.produced().max(CHUNK_BYTES);
+            self.out
+                .reserve_exact(growth.min(self.room - self.produced() + 1));
+        }
+        Ok(())
+    }
+
+    /// Makes sure that there is memory for `bytes` more, if so many may come.
+    pub(super) fn make_room_for(&mut self, bytes: u64) -> Result<(), Stop> {
+        let room = self.room.saturating_sub(self.produced());
+        match usize::try_from(bytes) {
+            Ok(bytes) if bytes <= room => {
+                self.out.reserve_exact(bytes);
+                Ok(())
+            }
+            _ => Err(Stop::Full),
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        self.make_room_for(bytes.len() as u64)?;
+        self.out.extend_from_slice(bytes);
+        Ok(())
+    }
+}

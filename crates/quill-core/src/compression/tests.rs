@@ -1,0 +1,304 @@
+use super::*;
+use proptest::prelude::*;
+
+const COMPRESSING: &[Encoding] = &[
+    #[cfg(feature = "gzip")]
+    Encoding::Gzip,
+    #[cfg(feature = "zstd")]
+    Encoding::Zstd,
+];
+
+fn compressed(encoding: Encoding, input: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    encoding
+        .compress(input, Level::default(), &mut out)
+        .unwrap();
+    out
+}
+
+fn decompressed(
+    encoding: Encoding,
+    input: &[u8],
+    bytes_max: usize,
+) -> Result<Vec<u8>, DecompressError> {
+    let mut out = Vec::new();
+    let done = encoding.decompress(input, bytes_max, &mut out);
+    // Memory follows what came out, and the bound; the message itself is kept or not.
+    assert!(
+        out.capacity() <= bytes_max + decompressor::CHUNK_BYTES,
+        "{}",
+        out.capacity()
+    );
+    if done.is_err() {
+        assert!(out.is_empty(), "all of a message, or nothing");
+    }
+    done.map(|()| out)
+}
+
+#[test]
+fn names_are_the_registered_ones_in_any_case() {
+    for encoding in Encoding::ALL {
+        assert_eq!(Encoding::from_name(encoding.name()), Some(*encoding));
+        assert_eq!(
+            Encoding::from_name(&encoding.name().to_uppercase()),
+            Some(*encoding)
+        );
+    }
+    assert_eq!(Encoding::from_name("identity"), Some(Encoding::Identity));
+    for name in ["", "x-foo", "gzip ", "zstandard"] {
+        assert_eq!(Encoding::from_name(name), None, "{name:?}");
+    }
+}
+
+#[test]
+fn levels_are_1_to_22() {
+    assert_eq!(Level::new(0), None);
+    assert_eq!(Level::new(1), Some(Level::MIN));
+    assert_eq!(Level::new(22), Some(Level::MAX));
+    assert_eq!(Level::new(23), None);
+    assert_eq!(Level::default().as_u8(), 3);
+}
+
+#[test]
+fn every_level_compresses() {
+    let input: Vec<u8> = (0..30_000u32)
+        .flat_map(|n| (n * n / 1000).to_le_bytes())
+        .collect();
+    for encoding in COMPRESSING {
+        let mut lens = Vec::new();
+        for level in [1, 3, 6, 9, 15, 22] {
+            let mut out = b"before".to_vec();
+            encoding
+                .compress(&input, Level::new(level).unwrap(), &mut out)
+                .unwrap();
+            let small = out.strip_prefix(b"before").unwrap();
+            assert_eq!(decompressed(*encoding, small, input.len()).unwrap(), input);
+            lens.push(small.len());
+        }
+        assert!(lens[5] < lens[0], "{} {lens:?}", encoding.name());
+    }
+}
+
+#[test]
+fn nothing_is_the_empty_message_and_so_is_compressed_nothing() {
+    for encoding in Encoding::ALL {
+        assert_eq!(decompressed(*encoding, b"", 0).unwrap(), b"");
+        assert_eq!(
+            decompressed(*encoding, &compressed(*encoding, b""), 0).unwrap(),
+            b""
+        );
+    }
+}
+
+#[test]
+fn the_bound_is_exact() {
+    for encoding in Encoding::ALL {
+        for len in [1, 100, 4096, 100_000] {
+            let small = compressed(*encoding, &vec![7; len]);
+            assert_eq!(decompressed(*encoding, &small, len).unwrap().len(), len);
+            let error = DecompressError::TooLarge { bytes_max: len - 1 };
+            assert_eq!(decompressed(*encoding, &small, len - 1), Err(error));
+            assert!(error.is_too_large());
+        }
+    }
+}
+
+#[test]
+fn a_bomb_takes_no_more_memory_than_the_bound() {
+    let bomb = vec![0; 16 << 20];
+    for encoding in COMPRESSING {
+        let small = compressed(*encoding, &bomb);
+        assert!(small.len() < 100_000);
+        // The bound on memory is in `decompressed`.
+        let error = DecompressError::TooLarge { bytes_max: 1 << 20 };
+        assert_eq!(decompressed(*encoding, &small, 1 << 20), Err(error));
+        // Many messages that are small each.
+        let many = compressed(*encoding, &[0; 1000]).repeat(2000);
+        assert_eq!(decompressed(*encoding, &many, 1 << 20), Err(error));
+    }
+}
+
+#[test]
+fn members_and_frames_may_follow_each_other() {
+    for encoding in COMPRESSING {
+        let parts = [&b"hello "[..], b"", b"world"].map(|part| compressed(*encoding, part));
+        assert_eq!(
+            decompressed(*encoding, &parts.concat(), 11).unwrap(),
+            b"hello world"
+        );
+    }
+}
+
+#[test]
+fn what_is_cut_off_is_missed_and_what_is_added_is_noticed() {
+    for encoding in COMPRESSING {
+        let whole = compressed(*encoding, b"hello hello hello hello");
+        for len in 1..whole.len() {
+            let error = decompressed(*encoding, &whole[..len], 100);
+            assert_eq!(
+                error,
+                Err(DecompressError::Truncated),
+                "{} {len}",
+                encoding.name()
+            );
+        }
+        for junk in [&b"junk"[..], b"\0", b"\0\0\0\0\0\0\0\0"] {
+            let error = decompressed(*encoding, &[&whole, junk].concat(), 100);
+            assert_eq!(
+                error,
+                Err(DecompressError::TrailingBytes),
+                "{}",
+                encoding.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn bytes_of_another_kind_are_corrupt() {
+    for encoding in COMPRESSING {
+        for bytes in [&b"plain text, not compressed"[..], &[0; 100], &[0xff; 100]] {
+            let error = decompressed(*encoding, bytes, 100);
+            assert!(
+                matches!(error, Err(DecompressError::Corrupt(_))),
+                "{error:?}"
+            );
+        }
+    }
+}
+
+#[cfg(feature = "gzip")]
+#[test]
+fn a_gzip_header_may_have_every_field() {
+    let plain = compressed(Encoding::Gzip, b"hello");
+    let all: &[u8] = b"\x1f\x8b\x08\x1e\x01\x02\x03\x04\x00\x03\x03\x00abcname\0comment\0\x12\x34";
+    assert_eq!(
+        decompressed(Encoding::Gzip, &[all, &plain[10..]].concat(), 5).unwrap(),
+        b"hello"
+    );
+    let empty_extra: &[u8] = b"\x1f\x8b\x08\x04\0\0\0\0\0\x03\x00\x00";
+    let bytes = [empty_extra, &plain[10..]].concat();
+    assert_eq!(decompressed(Encoding::Gzip, &bytes, 5).unwrap(), b"hello");
+
+    for (at, byte) in [(0, 0x1e), (1, 0x8c), (2, 7), (3, 0x20), (3, 0x80)] {
+        let mut wrong = plain.clone();
+        wrong[at] = byte;
+        let error = decompressed(Encoding::Gzip, &wrong, 5);
+        assert!(
+            matches!(error, Err(DecompressError::Corrupt(_))),
+            "{at} {error:?}"
+        );
+    }
+}
+
+#[cfg(feature = "gzip")]
+#[test]
+fn a_gzip_trailer_is_checked() {
+    let whole = compressed(Encoding::Gzip, b"hello");
+    for from_end in 1..=8 {
+        let mut wrong = whole.clone();
+        let at = wrong.len() - from_end;
+        wrong[at] ^= 1;
+        let error = decompressed(Encoding::Gzip, &wrong, 5);
+        assert!(
+            matches!(error, Err(DecompressError::Corrupt(_))),
+            "{from_end} {error:?}"
+        );
+    }
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn a_zstd_frame_header_cannot_make_us_reserve() {
+    // A window of 3.75 TiB, then one of 16 MiB, each with an empty last block.
+    for window in [0xff, 14 << 3] {
+        let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, window, 0x01, 0x00, 0x00];
+        let error = DecompressError::WindowTooLarge {
+            window_bytes_max: 8 << 20,
+        };
+        assert_eq!(decompressed(Encoding::Zstd, &frame, 100), Err(error));
+    }
+    // 8 MiB are granted.
+    let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 13 << 3, 0x01, 0x00, 0x00];
+    assert_eq!(decompressed(Encoding::Zstd, &frame, 100).unwrap(), b"");
+    // A content of 1 TiB is too large before anything is decoded.
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0xe0];
+    frame.extend((1u64 << 40).to_le_bytes());
+    let error = DecompressError::TooLarge { bytes_max: 4096 };
+    assert_eq!(decompressed(Encoding::Zstd, &frame, 4096), Err(error));
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn what_zstd_writes_needs_no_window_beyond_8_mib() {
+    // Level 20 has windows of 32 MiB where the input is as large.
+    let input = vec![0; 9 << 20];
+    let mut out = Vec::new();
+    Encoding::Zstd
+        .compress(&input, Level::new(20).unwrap(), &mut out)
+        .unwrap();
+    // In pieces, since a whole frame is decoded in place, without a window.
+    let mut decompressor = Decompressor::new(Encoding::Zstd, input.len());
+    let mut back = Vec::new();
+    for piece in out.chunks(10) {
+        decompressor.push(piece, &mut back).unwrap();
+    }
+    decompressor.finish().unwrap();
+    assert!(back == input);
+}
+
+proptest! {
+    #[test]
+    fn messages_survive_the_round_trip(
+        seed: Vec<u8>,
+        repeat in 0usize..40,
+        level in 1u8..10,
+        piece_bytes in 1usize..50,
+    ) {
+        let message = seed.repeat(repeat);
+        for encoding in Encoding::ALL {
+            let mut small = Vec::new();
+            encoding.compress(&message, Level::new(level).unwrap(), &mut small).unwrap();
+            prop_assert_eq!(&decompressed(*encoding, &small, message.len()).unwrap(), &message);
+
+            let mut decompressor = Decompressor::new(*encoding, message.len());
+            let mut out = Vec::new();
+            for piece in small.chunks(piece_bytes) {
+                decompressor.push(piece, &mut out).unwrap();
+            }
+            prop_assert_eq!(decompressor.finish(), Ok(()));
+            prop_assert_eq!(&out, &message);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_decompressed_or_refused(
+        bytes: Vec<u8>,
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        piece_bytes in 1usize..50,
+    ) {
+        for encoding in Encoding::ALL {
+            // Junk, and nearly right data: in one piece as in many.
+            let mut broken = compressed(*encoding, &bytes.repeat(3));
+            for (at, byte) in &flips {
+                let at = at.index(broken.len().max(1));
+                if let Some(slot) = broken.get_mut(at) {
+                    *slot = *byte;
+                }
+            }
+            for data in [&bytes, &broken] {
+                let whole = decompressed(*encoding, data, 300);
+                let mut decompressor = Decompressor::new(*encoding, 300);
+                let mut out = Vec::new();
+                let pushed = data
+                    .chunks(piece_bytes)
+                    .try_for_each(|piece| decompressor.push(piece, &mut out))
+                    .and_then(|()| decompressor.finish());
+                prop_assert_eq!(pushed.is_ok(), whole.is_ok());
+                if let Ok(whole) = whole {
+                    prop_assert_eq!(out, whole);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! zstd (RFC 8878).
+
+use std::fmt;
+
+use zstd::zstd_safe::zstd_sys::{ZSTD_EndDirective, ZSTD_ErrorCode};
+use zstd::zstd_safe::{
+    self, CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective,
+};
+
+use super::decompressor::{Sink, Stop};
+use super::pool::Pool;
+use super::{CompressError, DecompressError, Level};
+
+/// 8 MiB: what every decoder should take, and no encoder should exceed (RFC 8878
+/// section 3.1.1.1.2). Without a bound a frame header of 6 bytes makes a decoder
+/// reserve gigabytes.
+const WINDOW_LOG_MAX: u32 = 23;
+
+/// The largest context that is kept, in bytes.
+const CONTEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+thread_local! {
+    static COMPRESSORS: Pool<CCtx<'static>> = const { Pool::new() };
+    static DECOMPRESSORS: Pool<DCtx<'static>> = const { Pool::new() };
+}
+
+pub(super) fn compress(input: &[u8], level: Level, out: &mut Vec<u8>) -> Result<(), CompressError> {
+    let kept = COMPRESSORS.try_with(Pool::take).ok().flatten();
+    let mut context = match kept {
+        Some(context) => context,
+        None => CCtx::try_create().ok_or(CompressError("no memory for a zstd context"))?,
+    };
+    let done = compress_with(&mut context, input, level, out)
+        .map_err(|code| CompressError(zstd_safe::get_error_name(code)));
+    if context.sizeof() <= CONTEXT_BYTES_MAX {
+        // On a thread that ends there is nothing to keep it in.
+        let _ = COMPRESSORS.try_with(|pool| pool.put(context));
+    }
+    done
+}
+
+fn compress_with(
+    context: &mut CCtx<'static>,
+    input: &[u8],
+    level: Level,
+    out: &mut Vec<u8>,
+) -> Result<(), zstd_safe::ErrorCode> {
+    context.reset(ResetDirective::SessionAndParameters)?;
+    context.set_parameter(CParameter::CompressionLevel(level.as_u8().into()))?;
+    if input.len() > 1 << WINDOW_LOG_MAX {
+        // Smaller input has a smaller window in any case.
+        context.set_parameter(CParameter::WindowLog(WINDOW_LOG_MAX))?;
+    }
+    // With room for the worst case, one call compresses without a buffer between.
+    out.reserve(zstd_safe::compress_bound(input.len()));
+    let mut source = InBuffer::around(input);
+    loop {
+        let end = out.len();
+        let mut sink = OutBuffer::around_pos(out, end);
+        let left =
+            context.compress_stream2(&mut sink, &mut source, ZSTD_EndDirective::ZSTD_e_end)?;
+        if left == 0 {
+            return Ok(());
+        }
+        out.reserve(left);
+    }
+}
+
+/// Decompresses zstd data: one frame or several.
+pub(super) struct Unzstd {
+    context: Option<DCtx<'static>>,
+    is_inside_frame: bool,
+    frames: u64,
+}
+
+impl Unzstd {
+    pub(super) fn new() -> Self {
+        let kept = DECOMPRESSORS.try_with(Pool::take).ok().flatten();
+        Self {
+            context: kept.or_else(new_context),
+            is_inside_frame: false,
+            frames: 0,
+        }
+    }
+
+    /// Keeps the context for the next, unless a large window made it large.
+    pub(super) fn recycle(self) {
+        let kept = self.context.and_then(|mut context| {
+            let is_clean = context.reset(ResetDirective::SessionOnly).is_ok();
+            (is_clean && context.sizeof() <= CONTEXT_BYTES_MAX).then_some(context)
+        });
+        if let Some(context) = kept {
+            let _ = DECOMPRESSORS.try_with(|pool| pool.put(context));
+        }
+    }
+
+    /// Whether the data may end here: before any of it, or after a frame.
+    pub(super) fn is_complete(&self) -> bool {
+        !self.is_inside_frame
+    }
+
+    pub(super) fn push(&mut self, mut input: &[u8], sink: &mut Sink<'_>) -> Result<(), Stop> {
+        let Some(context) = &mut self.context else {
+            return Err(DecompressError::Corrupt("no memory for a zstd context").into());
+        };
+        while !input.is_empty() || (self.is_inside_frame && sink.is_full()) {
+            if !self.is_inside_frame {
+                // With room for all of it, a frame is decoded straight into its
+                // place; and a frame that says it is too large is not begun.
+                if let Ok(Some(content_bytes)) = zstd_safe::get_frame_content_size(input) {
+                    sink.make_room_for(content_bytes)?;
+                }
+            }
+            sink.make_room()?;
+            let before = sink.out.len();
+            let mut source = InBuffer::around(input);
+            let mut target = OutBuffer::around_pos(sink.out, before);
+            let hint = context.decompress_stream(&mut target, &mut source);
+            let taken = source.pos();
+            let hint = hint.map_err(|code| wrong(code, self.frames))?;
+            input = input.get(taken..).unwrap_or_default();
+            if sink.is_over() {
+                return Err(Stop::Full);
+            }
+            self.is_inside_frame = hint != 0;
+            if hint == 0 {
+                self.frames += 1;
+            } else if taken == 0 && sink.out.len() == before {
+                return if input.is_empty() {
+                    Ok(())
+                } else {
+                    Err(DecompressError::Corrupt("zstd data without progress").into())
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+fn new_context() -> Option<DCtx<'static>> {
+    let mut context = DCtx::try_create()?;
+    context
+        .set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX))
+        .ok()?;
+    Some(context)
+}
+
+/// What the library's error means after so many whole frames.
+fn wrong(code: zstd_safe::ErrorCode, frames: u64) -> DecompressError {
+    // The library returns its error numbers negated.
+    let is = |error: ZSTD_ErrorCode| code == (error as usize).wrapping_neg();
+    if is(ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge) {
+        return DecompressError::WindowTooLarge {
+            window_bytes_max: 1 << WINDOW_LOG_MAX,
+        };
+    }
+    if is(ZSTD_ErrorCode::ZSTD_error_prefix_unknown) && frames > 0 {
+        return DecompressError::TrailingBytes;
+    }
+    DecompressError::Corrupt(zstd_safe::get_error_name(code))
+}
+
+impl fmt::Debug for Unzstd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unzstd")
+            .field("is_inside_frame", &self.is_inside_frame)
+            .field("frames", &self.frames)
+            .finish_non_exhaustive()
+    }
+}
