@@ -92,6 +92,7 @@ impl Encoding {
     /// # Errors
     /// [`CompressError`] when the compressor cannot work, for want of memory;
     /// `out` is then as it was.
+    #[cfg_attr(not(any(feature = "gzip", feature = "zstd")), allow(unused_variables))]
     pub fn compress(
         self,
         input: &[u8],
