@@ -1,4 +1,4 @@
-//! Compression of messages and bodies, with one bound on what comes out.
+//! Compressing messages and bodies, with one bound on what comes out.
 //!
 //! Contexts are kept per thread and used again: making one costs more than
 //! compressing a small message with it.
@@ -6,19 +6,19 @@
 //! ```
 //! # #[cfg(feature = "gzip")]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use quill_core::compression::{DecompressError, Encoding, Level};
+//! use bytes::BytesMut;
+//! use quill_core::compression::{self, CompressionError, Encoding};
 //!
 //! let gzip = Encoding::from_name("gzip").expect("a known encoding");
-//! let mut small = Vec::new();
-//! gzip.compress(&[b'a'; 10_000], Level::default(), &mut small)?;
+//! let mut small = BytesMut::new();
+//! compression::compress(gzip, 3, &[b'a'; 10_000], &mut small)?;
 //! assert!(small.len() < 100);
 //!
-//! let mut message = Vec::new();
-//! gzip.decompress(&small, 10_000, &mut message)?;
-//! assert_eq!(message, [b'a'; 10_000]);
+//! let message = compression::decompress(gzip, &small, 10_000)?;
+//! assert_eq!(message, [b'a'; 10_000][..]);
 //!
-//! let error = gzip.decompress(&small, 9_999, &mut Vec::new());
-//! assert_eq!(error, Err(DecompressError::TooLarge { bytes_max: 9_999 }));
+//! let error = compression::decompress(gzip, &small, 9_999);
+//! assert_eq!(error, Err(CompressionError::TooLarge(9_999)));
 //! # Ok(())
 //! # }
 //! # #[cfg(not(feature = "gzip"))]
@@ -34,12 +34,10 @@ mod pool;
 #[cfg(feature = "zstd")]
 mod zstd;
 
-pub use self::decompressor::Decompressor;
-pub use self::error::{CompressError, DecompressError};
+use bytes::{Bytes, BytesMut};
 
-/// Messages shorter than this are not worth compressing, in bytes
-/// (docs/protocol.md, "Requests and responses").
-pub const COMPRESS_BYTES_MIN: usize = 1024;
+pub use self::decompressor::Decompressor;
+pub use self::error::CompressionError;
 
 /// A content coding, by its registered name (RFC 9110 section 8.4.1, RFC 8878
 /// section 7.2).
@@ -78,107 +76,67 @@ impl Encoding {
         }
     }
 
-    /// The encoding of this name, in any case of letters, if there is one.
+    /// The encoding of this name, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .iter()
             .copied()
-            .find(|encoding| encoding.name().eq_ignore_ascii_case(name))
-    }
-
-    /// Appends `input` to `out`, compressed.
-    ///
-    /// # Errors
-    /// [`CompressError`] when the compressor cannot work, for want of memory;
-    /// `out` is then as it was.
-    #[cfg_attr(not(any(feature = "gzip", feature = "zstd")), allow(unused_variables))]
-    pub fn compress(
-        self,
-        input: &[u8],
-        level: Level,
-        out: &mut Vec<u8>,
-    ) -> Result<(), CompressError> {
-        let before = out.len();
-        let done = match self {
-            Self::Identity => {
-                out.extend_from_slice(input);
-                Ok(())
-            }
-            #[cfg(feature = "gzip")]
-            Self::Gzip => gzip::compress(input, level, out),
-            #[cfg(feature = "zstd")]
-            Self::Zstd => zstd::compress(input, level, out),
-        };
-        if done.is_err() {
-            out.truncate(before);
-        }
-        done
-    }
-
-    /// Appends the message that `input` holds to `out`: all of it, or nothing.
-    /// Empty input is the empty message in every encoding.
-    ///
-    /// Not more than `bytes_max` bytes come out, and not more memory is taken for
-    /// them, whatever `input` promises; zstd takes a window of up to 8 MiB beside
-    /// it.
-    ///
-    /// # Errors
-    /// [`DecompressError`] says what was wrong with `input`.
-    pub fn decompress(
-        self,
-        input: &[u8],
-        bytes_max: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(), DecompressError> {
-        let before = out.len();
-        let mut decompressor = Decompressor::new(self, bytes_max);
-        let done = match decompressor.push(input, out) {
-            Ok(()) => decompressor.finish(),
-            Err(error) => {
-                decompressor.recycle();
-                Err(error)
-            }
-        };
-        if done.is_err() {
-            out.truncate(before);
-        }
-        done
+            .find(|encoding| encoding.name() == name)
     }
 }
 
-/// How hard to compress: 1 (fast) to 22 (small), 3 unless set. gzip knows nine
-/// levels, and takes what is above as 9.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Level(u8);
-
-impl Level {
-    /// The fastest.
-    pub const MIN: Self = Self(1);
-    /// The smallest output.
-    pub const MAX: Self = Self(22);
-
-    /// This level, if it is one: 1 to 22.
-    #[must_use]
-    pub const fn new(level: u8) -> Option<Self> {
-        if level >= Self::MIN.0 && level <= Self::MAX.0 {
-            Some(Self(level))
-        } else {
-            None
+/// Appends `input`, compressed, to `out`. The level is 1 (fast) to 22 (small);
+/// gzip takes what is above 9 as 9.
+///
+/// # Errors
+/// [`CompressionError::Failed`] for want of memory; `out` is then as it was.
+#[cfg_attr(not(any(feature = "gzip", feature = "zstd")), allow(unused_variables))]
+pub fn compress(
+    encoding: Encoding,
+    level: u8,
+    input: &[u8],
+    out: &mut BytesMut,
+) -> Result<(), CompressionError> {
+    let compressed: Vec<u8> = match encoding {
+        Encoding::Identity => {
+            out.extend_from_slice(input);
+            return Ok(());
         }
-    }
-
-    /// The number.
-    #[must_use]
-    pub const fn as_u8(self) -> u8 {
-        self.0
-    }
+        #[cfg(feature = "gzip")]
+        Encoding::Gzip => gzip::compress(input, level)?,
+        #[cfg(feature = "zstd")]
+        Encoding::Zstd => zstd::compress(input, level)?,
+    };
+    // A copy of the little that is left costs less than to keep the memory that
+    // the worst case would have taken.
+    out.extend_from_slice(&compressed);
+    Ok(())
 }
 
-impl Default for Level {
-    fn default() -> Self {
-        Self(3)
+/// `input`, decompressed. Empty input is the empty message in every encoding.
+///
+/// Not more than `bytes_max` bytes come out, and not more memory is taken for
+/// them, whatever `input` promises; zstd takes a window of up to 8 MiB beside it.
+///
+/// # Errors
+/// [`CompressionError::TooLarge`] when more than `bytes_max` would come out; the
+/// others say what is wrong with `input`.
+pub fn decompress(
+    encoding: Encoding,
+    input: &[u8],
+    bytes_max: usize,
+) -> Result<Bytes, CompressionError> {
+    let mut out = Vec::new();
+    let mut decompressor = Decompressor::new(encoding, bytes_max);
+    match decompressor.push(input, &mut out) {
+        Ok(()) => decompressor.finish()?,
+        Err(error) => {
+            decompressor.recycle();
+            return Err(error);
+        }
     }
+    Ok(out.into())
 }
 
 #[cfg(test)]

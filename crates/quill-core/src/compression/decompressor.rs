@@ -4,7 +4,7 @@
 use super::gzip::Gunzip;
 #[cfg(feature = "zstd")]
 use super::zstd::Unzstd;
-use super::{DecompressError, Encoding};
+use super::{CompressionError, Encoding};
 
 /// Decompresses one message or body that arrives in pieces of any size.
 ///
@@ -47,8 +47,8 @@ impl Decompressor {
     /// Takes the next piece and appends to `out` what comes of it.
     ///
     /// # Errors
-    /// [`DecompressError`] says what is wrong with the data so far.
-    pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), DecompressError> {
+    /// [`CompressionError`] says what is wrong with the data so far.
+    pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), CompressionError> {
         let bytes_max = self.bytes_max;
         let mut sink = Sink {
             start: out.len(),
@@ -63,9 +63,9 @@ impl Decompressor {
             Decoder::Zstd(unzstd) => unzstd.push(input, &mut sink),
         };
         match pushed {
-            Err(Stop::Full) => Err(DecompressError::TooLarge { bytes_max }),
+            Err(Stop::Full) => Err(CompressionError::TooLarge(bytes_max)),
             Err(Stop::Wrong(error)) => Err(error),
-            Ok(()) if sink.is_over() => Err(DecompressError::TooLarge { bytes_max }),
+            Ok(()) if sink.is_over() => Err(CompressionError::TooLarge(bytes_max)),
             Ok(()) => {
                 self.produced_bytes += sink.produced();
                 Ok(())
@@ -76,8 +76,8 @@ impl Decompressor {
     /// Checks that the data may end here.
     ///
     /// # Errors
-    /// [`DecompressError::Truncated`].
-    pub fn finish(self) -> Result<(), DecompressError> {
+    /// [`CompressionError::Truncated`].
+    pub fn finish(self) -> Result<(), CompressionError> {
         let is_complete = match &self.decoder {
             Decoder::Identity => true,
             #[cfg(feature = "gzip")]
@@ -89,7 +89,7 @@ impl Decompressor {
         if is_complete {
             Ok(())
         } else {
-            Err(DecompressError::Truncated)
+            Err(CompressionError::Truncated)
         }
     }
 
@@ -112,11 +112,11 @@ pub(super) const CHUNK_BYTES: usize = 4096;
 pub(super) enum Stop {
     /// The output's bound is passed.
     Full,
-    Wrong(DecompressError),
+    Wrong(CompressionError),
 }
 
-impl From<DecompressError> for Stop {
-    fn from(error: DecompressError) -> Self {
+impl From<CompressionError> for Stop {
+    fn from(error: CompressionError) -> Self {
         Self::Wrong(error)
     }
 }

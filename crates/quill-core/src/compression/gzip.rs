@@ -6,9 +6,9 @@ use std::fmt;
 
 use flate2::{Compress, Compression, Crc, Decompress, FlushCompress, FlushDecompress, Status};
 
+use super::CompressionError;
 use super::decompressor::{CHUNK_BYTES, Sink, Stop};
 use super::pool::Pool;
-use super::{CompressError, DecompressError, Level};
 
 thread_local! {
     /// The last used compressor and its level, which it cannot change.
@@ -24,9 +24,10 @@ const FLAG_NAME: u8 = 0x08;
 const FLAG_COMMENT: u8 = 0x10;
 const FLAGS_RESERVED: u8 = 0xe0;
 
-pub(super) fn compress(input: &[u8], level: Level, out: &mut Vec<u8>) -> Result<(), CompressError> {
+pub(super) fn compress(input: &[u8], level: u8) -> Result<Vec<u8>, CompressionError> {
     const OS_UNKNOWN: u8 = 255;
     // No name, no time: the same message gives the same bytes.
+    let mut out = Vec::with_capacity(input.len() / 4 + CHUNK_BYTES);
     out.extend_from_slice(&[
         MAGIC[0],
         MAGIC[1],
@@ -40,7 +41,7 @@ pub(super) fn compress(input: &[u8], level: Level, out: &mut Vec<u8>) -> Result<
         OS_UNKNOWN,
     ]);
 
-    let level = u32::from(level.as_u8().min(9));
+    let level = u32::from(level.clamp(1, 9));
     let kept = DEFLATE
         .try_with(|kept| kept.borrow_mut().take())
         .ok()
@@ -52,7 +53,7 @@ pub(super) fn compress(input: &[u8], level: Level, out: &mut Vec<u8>) -> Result<
         }
         _ => Compress::new(Compression::new(level), false),
     };
-    deflate_all(&mut deflate, input, out)?;
+    deflate_all(&mut deflate, input, &mut out)?;
     let _ = DEFLATE.try_with(|kept| *kept.borrow_mut() = Some((level, deflate)));
 
     let mut crc = Crc::new();
@@ -60,14 +61,14 @@ pub(super) fn compress(input: &[u8], level: Level, out: &mut Vec<u8>) -> Result<
     out.extend_from_slice(&crc.sum().to_le_bytes());
     // RFC 1952 section 2.3.1: the length modulo 2^32.
     out.extend_from_slice(&(input.len() as u32).to_le_bytes());
-    Ok(())
+    Ok(out)
 }
 
 fn deflate_all(
     deflate: &mut Compress,
     input: &[u8],
     out: &mut Vec<u8>,
-) -> Result<(), CompressError> {
+) -> Result<(), CompressionError> {
     let mut taken = 0;
     loop {
         out.reserve((input.len() / 4).max(CHUNK_BYTES));
@@ -75,7 +76,7 @@ fn deflate_all(
         let before = deflate.total_in();
         let status = deflate
             .compress_vec(rest, out, FlushCompress::Finish)
-            .map_err(|_| CompressError("deflate refused its input"))?;
+            .map_err(|_| CompressionError::Failed("deflate refused its input"))?;
         taken += (deflate.total_in() - before) as usize;
         if status == Status::StreamEnd {
             return Ok(());
@@ -186,7 +187,7 @@ impl Gunzip {
             let status = self
                 .inflate
                 .decompress_vec(input, sink.out, FlushDecompress::None)
-                .map_err(|_| DecompressError::Corrupt("not deflate data"))?;
+                .map_err(|_| CompressionError::Corrupt("not deflate data"))?;
             let taken = (self.inflate.total_in() - total_in) as usize;
             *input = input.get(taken..).unwrap_or_default();
             let produced = sink.out.get(len..).unwrap_or_default();
@@ -202,28 +203,28 @@ impl Gunzip {
                 return Ok(false);
             }
             if taken == 0 && produced.is_empty() {
-                return Err(DecompressError::Corrupt("deflate data without progress").into());
+                return Err(CompressionError::Corrupt("deflate data without progress").into());
             }
         }
     }
 
     /// Compares a trailer with what came out.
-    fn check(&self, trailer: u64) -> Result<(), DecompressError> {
+    fn check(&self, trailer: u64) -> Result<(), CompressionError> {
         if trailer as u32 != self.crc.sum() {
-            return Err(DecompressError::Corrupt("gzip checksum does not match"));
+            return Err(CompressionError::Corrupt("gzip checksum does not match"));
         }
         if (trailer >> 32) as u32 != self.inflate.total_out() as u32 {
-            return Err(DecompressError::Corrupt("gzip length does not match"));
+            return Err(CompressionError::Corrupt("gzip length does not match"));
         }
         Ok(())
     }
 
     /// What a member's header that is none means: after a member, junk.
-    fn wrong_header(&self, what: &'static str) -> DecompressError {
+    fn wrong_header(&self, what: &'static str) -> CompressionError {
         if what == NO_MAGIC && self.members > 0 {
-            return DecompressError::TrailingBytes;
+            return CompressionError::TrailingBytes;
         }
-        DecompressError::Corrupt(what)
+        CompressionError::Corrupt(what)
     }
 }
 

@@ -7,14 +7,17 @@ use zstd::zstd_safe::{
     self, CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective,
 };
 
+use super::CompressionError;
 use super::decompressor::{Sink, Stop};
 use super::pool::Pool;
-use super::{CompressError, DecompressError, Level};
 
 /// 8 MiB: what every decoder should take, and no encoder should exceed (RFC 8878
 /// section 3.1.1.1.2). Without a bound a frame header of 6 bytes makes a decoder
 /// reserve gigabytes.
 const WINDOW_LOG_MAX: u32 = 23;
+
+/// Levels beyond are none of zstd's.
+const LEVEL_MAX: u8 = 22;
 
 /// The largest context that is kept, in bytes.
 const CONTEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -24,14 +27,16 @@ thread_local! {
     static DECOMPRESSORS: Pool<DCtx<'static>> = const { Pool::new() };
 }
 
-pub(super) fn compress(input: &[u8], level: Level, out: &mut Vec<u8>) -> Result<(), CompressError> {
+pub(super) fn compress(input: &[u8], level: u8) -> Result<Vec<u8>, CompressionError> {
     let kept = COMPRESSORS.try_with(Pool::take).ok().flatten();
     let mut context = match kept {
         Some(context) => context,
-        None => CCtx::try_create().ok_or(CompressError("no memory for a zstd context"))?,
+        None => {
+            CCtx::try_create().ok_or(CompressionError::Failed("no memory for a zstd context"))?
+        }
     };
-    let done = compress_with(&mut context, input, level, out)
-        .map_err(|code| CompressError(zstd_safe::get_error_name(code)));
+    let done = compress_with(&mut context, input, level)
+        .map_err(|code| CompressionError::Failed(zstd_safe::get_error_name(code)));
     if context.sizeof() <= CONTEXT_BYTES_MAX {
         // On a thread that ends there is nothing to keep it in.
         let _ = COMPRESSORS.try_with(|pool| pool.put(context));
@@ -42,25 +47,26 @@ pub(super) fn compress(input: &[u8], level: Level, out: &mut Vec<u8>) -> Result<
 fn compress_with(
     context: &mut CCtx<'static>,
     input: &[u8],
-    level: Level,
-    out: &mut Vec<u8>,
-) -> Result<(), zstd_safe::ErrorCode> {
+    level: u8,
+) -> Result<Vec<u8>, zstd_safe::ErrorCode> {
     context.reset(ResetDirective::SessionAndParameters)?;
-    context.set_parameter(CParameter::CompressionLevel(level.as_u8().into()))?;
+    context.set_parameter(CParameter::CompressionLevel(
+        level.clamp(1, LEVEL_MAX).into(),
+    ))?;
     if input.len() > 1 << WINDOW_LOG_MAX {
         // Smaller input has a smaller window in any case.
         context.set_parameter(CParameter::WindowLog(WINDOW_LOG_MAX))?;
     }
     // With room for the worst case, one call compresses without a buffer between.
-    out.reserve(zstd_safe::compress_bound(input.len()));
+    let mut out = Vec::with_capacity(zstd_safe::compress_bound(input.len()));
     let mut source = InBuffer::around(input);
     loop {
         let end = out.len();
-        let mut sink = OutBuffer::around_pos(out, end);
+        let mut sink = OutBuffer::around_pos(&mut out, end);
         let left =
             context.compress_stream2(&mut sink, &mut source, ZSTD_EndDirective::ZSTD_e_end)?;
         if left == 0 {
-            return Ok(());
+            return Ok(out);
         }
         out.reserve(left);
     }
@@ -101,7 +107,7 @@ impl Unzstd {
 
     pub(super) fn push(&mut self, mut input: &[u8], sink: &mut Sink<'_>) -> Result<(), Stop> {
         let Some(context) = &mut self.context else {
-            return Err(DecompressError::Corrupt("no memory for a zstd context").into());
+            return Err(CompressionError::Failed("no memory for a zstd context").into());
         };
         while !input.is_empty() || (self.is_inside_frame && sink.is_full()) {
             if !self.is_inside_frame {
@@ -129,7 +135,7 @@ impl Unzstd {
                 return if input.is_empty() {
                     Ok(())
                 } else {
-                    Err(DecompressError::Corrupt("zstd data without progress").into())
+                    Err(CompressionError::Corrupt("zstd data without progress").into())
                 };
             }
         }
@@ -146,18 +152,16 @@ fn new_context() -> Option<DCtx<'static>> {
 }
 
 /// What the library's error means after so many whole frames.
-fn wrong(code: zstd_safe::ErrorCode, frames: u64) -> DecompressError {
+fn wrong(code: zstd_safe::ErrorCode, frames: u64) -> CompressionError {
     // The library returns its error numbers negated.
     let is = |error: ZSTD_ErrorCode| code == (error as usize).wrapping_neg();
     if is(ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge) {
-        return DecompressError::WindowTooLarge {
-            window_bytes_max: 1 << WINDOW_LOG_MAX,
-        };
+        return CompressionError::WindowTooLarge(1 << WINDOW_LOG_MAX);
     }
     if is(ZSTD_ErrorCode::ZSTD_error_prefix_unknown) && frames > 0 {
-        return DecompressError::TrailingBytes;
+        return CompressionError::TrailingBytes;
     }
-    DecompressError::Corrupt(zstd_safe::get_error_name(code))
+    CompressionError::Corrupt(zstd_safe::get_error_name(code))
 }
 
 impl fmt::Debug for Unzstd {
