@@ -98,19 +98,15 @@ pub fn compress(
     input: &[u8],
     out: &mut BytesMut,
 ) -> Result<(), CompressionError> {
-    let compressed: Vec<u8> = match encoding {
-        Encoding::Identity => {
-            out.extend_from_slice(input);
-            return Ok(());
-        }
-        #[cfg(feature = "gzip")]
-        Encoding::Gzip => gzip::compress(input, level)?,
-        #[cfg(feature = "zstd")]
-        Encoding::Zstd => zstd::compress(input, level)?,
-    };
     // A copy of the little that is left costs less than to keep the memory that
     // the worst case would have taken.
-    out.extend_from_slice(&compressed);
+    match encoding {
+        Encoding::Identity => out.extend_from_slice(input),
+        #[cfg(feature = "gzip")]
+        Encoding::Gzip => out.extend_from_slice(&gzip::compress(input, level)?),
+        #[cfg(feature = "zstd")]
+        Encoding::Zstd => out.extend_from_slice(&zstd::compress(input, level)?),
+    }
     Ok(())
 }
 
