@@ -1,11 +1,14 @@
 //! Bodies of requests and answers, in both directions.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use quill_core::{Headers, HttpVersion};
+use tokio::time::timeout;
 
 use crate::error::{TransportError, TransportErrorKind};
 use crate::{fields, hyper_error};
@@ -137,11 +140,16 @@ impl Body for Full {
     }
 }
 
+/// What is still read of a request's body that its handler did not read.
+pub(crate) const LINGER_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// A body that the peer sends.
 pub struct RecvBody {
     kind: Kind,
     // Dropped after the body, so that what it does sees the body gone.
     tie: Option<Box<dyn Tie>>,
+    lingers: bool,
 }
 
 enum Kind {
@@ -164,6 +172,7 @@ impl RecvBody {
         Self {
             kind: Kind::Other(Box::pin(body)),
             tie: None,
+            lingers: false,
         }
     }
 
@@ -172,7 +181,18 @@ impl RecvBody {
             HttpVersion::Http1 => Kind::Http1(body),
             _ => Kind::Http2(body),
         };
-        Self { kind, tie: None }
+        Self {
+            kind,
+            tie: None,
+            lingers: false,
+        }
+    }
+
+    /// Still reads a little when it is dropped before its end: some clients
+    /// lose the answer when the body that they are sending is stopped by a reset.
+    pub(crate) fn lingering(mut self) -> Self {
+        self.lingers = true;
+        self
     }
 
     /// Keeps `tie` until the body is dropped, and tells it of a good end.
@@ -182,6 +202,32 @@ impl RecvBody {
         }
         self.tie = Some(tie);
         self
+    }
+}
+
+impl Drop for RecvBody {
+    fn drop(&mut self) {
+        if !self.lingers || self.is_ended() {
+            return;
+        }
+        let nothing = Kind::Other(Box::pin(Empty));
+        let Kind::Http2(body) = std::mem::replace(&mut self.kind, nothing) else {
+            return;
+        };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(timeout(LINGER_TIMEOUT, linger(body)));
+        }
+    }
+}
+
+/// Reads a body that nobody wants, to its end or the bound.
+async fn linger(mut body: hyper::body::Incoming) {
+    let mut left = LINGER_BYTES_MAX;
+    while let Some(Ok(Chunk::Data(data))) = poll_fn(|cx| poll_http2(&mut body, cx)).await {
+        match left.checked_sub(data.len()) {
+            Some(rest) => left = rest,
+            None => return,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) const WINDOW_BYTES: RangeInclusive<u32> = 1..=2_147_483_647;
 /// The connection's window starts at 65,535 and can't be shrunk (RFC 9113, section 6.9.2).
 pub(crate) const CONNECTION_WINDOW_BYTES: RangeInclusive<u32> = 65_535..=2_147_483_647;
 
-pub(crate) fn within<T: PartialOrd + fmt::Display>(
+pub(crate) fn within<T: Copy + PartialOrd + fmt::Display>(
     option: &'static str,
     value: T,
     bounds: RangeInclusive<T>,
@@ -26,12 +26,12 @@ pub(crate) fn within<T: PartialOrd + fmt::Display>(
         return Ok(());
     }
     let allowed = format!("{} to {}", bounds.start(), bounds.end());
-    Err(OptionsError::new(option, value, allowed))
+    Err(OptionsError::new(option, &value, allowed))
 }
 
 pub(crate) fn at_least_one(option: &'static str, value: usize) -> Result<(), OptionsError> {
     if value == 0 {
-        return Err(OptionsError::new(option, value, "1 or more"));
+        return Err(OptionsError::new(option, &value, "1 or more"));
     }
     Ok(())
 }
@@ -42,7 +42,7 @@ pub(crate) fn time(option: &'static str, value: Option<Duration>) -> Result<(), 
         let value = format!("{value:?}");
         return Err(OptionsError::new(
             option,
-            value,
+            &value,
             "over 0 and up to 365 days",
         ));
     }
@@ -58,7 +58,7 @@ pub struct OptionsError {
 }
 
 impl OptionsError {
-    fn new(option: &'static str, value: impl ToString, allowed: impl Into<String>) -> Self {
+    fn new(option: &'static str, value: &impl fmt::Display, allowed: impl Into<String>) -> Self {
         Self {
             option,
             value: value.to_string(),

@@ -30,9 +30,8 @@ fn classify(error: &hyper::Error) -> (TransportErrorKind, String, bool) {
         let message = "the peer has not answered in time".to_owned();
         return (TransportErrorKind::Timeout, message, false);
     }
-    let kind = if error.is_canceled() {
-        TransportErrorKind::Canceled
-    } else if error.is_parse() || error.is_user() {
+    // Hyper calls it canceled when a connection closes under a waiting request.
+    let kind = if error.is_parse() || error.is_user() {
         TransportErrorKind::Protocol
     } else {
         TransportErrorKind::Closed

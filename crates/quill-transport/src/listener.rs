@@ -106,9 +106,15 @@ impl Listener {
             .collect()
     }
 
-    /// The next connection, of any of the sockets.
-    pub(crate) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Socket>> {
-        for socket in &self.sockets {
+    /// The next connection, of any of the sockets, beginning with the one
+    /// whose `turn` it is, so that no busy socket keeps the others waiting.
+    pub(crate) fn poll_accept(
+        &self,
+        turn: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Socket>> {
+        let count = self.sockets.len().max(1);
+        for socket in self.sockets.iter().cycle().skip(turn % count).take(count) {
             let accepted = match socket {
                 Bound::Tcp(listener) => listener
                     .poll_accept(cx)

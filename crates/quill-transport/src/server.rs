@@ -107,6 +107,7 @@ impl HttpServer {
         };
         let mut connections = JoinSet::new();
         let mut paused: Option<Instant> = None;
+        let mut turn: usize = 0;
         let limit = loop {
             let open = connections.len();
             let may_accept = paused.is_none() && open < template.options.connections_max;
@@ -114,8 +115,9 @@ impl HttpServer {
                 limit = &mut stop => break limit.unwrap_or_default(),
                 Some(ended) = connections.join_next() => log_panic(ended),
                 () = sleep_until(paused.unwrap_or_else(Instant::now)), if paused.is_some() => paused = None,
-                accepted = poll_fn(|cx| self.listener.poll_accept(cx)), if may_accept => match accepted {
+                accepted = poll_fn(|cx| self.listener.poll_accept(turn, cx)), if may_accept => match accepted {
                     Ok(socket) => {
+                        turn = turn.wrapping_add(1);
                         connections.spawn(template.clone().serve(socket));
                     }
                     Err(error) if is_of_the_peer(&error) => {}

@@ -16,6 +16,11 @@ use crate::body::RecvBody;
 use crate::error::{TransportError, TransportErrorKind};
 use crate::{fields, hyper_error};
 
+/// Streams that are remembered for a while after they were reset here: what
+/// the server sends on one that is forgotten counts as its fault, and many
+/// such faults end the connection.
+const RESET_STREAMS_MAX: usize = 1000;
+
 /// How often a ping interval may be doubled.
 const PING_DOUBLINGS_MAX: u32 = 16;
 
@@ -87,6 +92,7 @@ impl Connection {
             .max_frame_size(options.http2_frame_bytes_max)
             .max_header_list_size(options.headers_bytes_max)
             .max_send_buf_size(options.http2_send_buffer_bytes_max)
+            .max_concurrent_reset_streams(RESET_STREAMS_MAX)
             .keep_alive_interval(
                 options
                     .http2_ping_interval

@@ -221,4 +221,28 @@ mod tests {
         assert_eq!(interleave(vec![x, y, a]), [x, a, y]);
         assert_eq!(interleave(vec![]), []);
     }
+
+    #[tokio::test]
+    async fn addresses_that_fail_or_keep_silent_give_way_to_the_next() {
+        let endpoint = Endpoint::parse("http://a.example").unwrap();
+        let options = ClientOptions {
+            attempt_delay: std::time::Duration::from_millis(20),
+            ..ClientOptions::default()
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let good = listener.local_addr().unwrap();
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let refused = closed.local_addr().unwrap();
+        drop(closed);
+        // Reserved for documentation: without a route, or without an answer.
+        let silent: SocketAddr = "192.0.2.1:80".parse().unwrap();
+        let addresses = vec![silent, refused, good];
+        let connected = connect_any(&endpoint, &options, addresses).await.unwrap();
+        assert_eq!(connected.peer_address(), Some(good));
+
+        let error = connect_any(&endpoint, &options, vec![refused, refused]).await;
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), TransportErrorKind::Connect);
+        assert_eq!(error.to_string().matches(&refused.to_string()).count(), 2);
+    }
 }

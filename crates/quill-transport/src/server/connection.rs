@@ -19,17 +19,13 @@ use tokio_rustls::TlsAcceptor;
 use super::activity::{Activity, Due, Watched};
 use super::options::{HttpVersions, ServerOptions};
 use super::responder::Responder;
+use crate::body::{LINGER_BYTES_MAX, LINGER_TIMEOUT};
 use crate::exchange::Service;
 use crate::io::{Io, Rewound, Socket};
 use crate::tls::{ALPN_HTTP1, ALPN_HTTP2, ServerTls};
 
 /// How an HTTP/2 connection begins (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// What is still read of a request that was answered without reading it, so
-/// that the answer is not lost in a TCP reset.
-const LINGER_BYTES_MAX: usize = 64 * 1024;
-const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long an idle HTTP/2 peer may take to acknowledge that it must go.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -201,7 +197,8 @@ impl<S: Service> Connection<S> {
     }
 }
 
-/// Reads what the peer is still sending, to its end or the bound.
+/// Reads what the peer is still sending, to its end or the bound, so that the
+/// answer is not lost in a TCP reset.
 async fn linger(io: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin)) {
     if io.shutdown().await.is_err() {
         return;

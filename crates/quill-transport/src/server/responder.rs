@@ -33,7 +33,7 @@ impl<S: Service> hyper::service::Service<http::Request<Incoming>> for Responder<
         let (parts, body) = request.into_parts();
         let future = self.service.call(HttpRequest {
             head: fields::request_from_http(&parts),
-            body: RecvBody::hyper(body, self.peer.version()),
+            body: RecvBody::hyper(body, self.peer.version()).lingering(),
             peer: self.peer.clone(),
         });
         Answer {

@@ -24,7 +24,6 @@ pub struct ClientTls {
 
 impl ClientTls {
     /// Starts with the public authorities of the Mozilla list.
-    #[must_use]
     pub fn builder() -> ClientTlsBuilder {
         ClientTlsBuilder {
             public_authorities: true,

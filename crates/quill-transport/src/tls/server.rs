@@ -40,7 +40,6 @@ struct Configs {
 
 impl ServerTls {
     /// Starts with nothing; an identity is needed.
-    #[must_use]
     pub fn builder() -> ServerTlsBuilder {
         ServerTlsBuilder {
             identity: None,

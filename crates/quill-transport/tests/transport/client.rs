@@ -43,7 +43,7 @@ async fn say(channel: &Channel, said: &str) {
     assert_eq!(text(body).await, said);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_share_the_first_connection_of_http2() {
     let (_, running, _) = pair(HttpVersion::Http2).await;
     let (url, count) = counting(running.local_addr().unwrap()).await;
@@ -59,7 +59,7 @@ async fn callers_share_the_first_connection_of_http2() {
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http1_connections_are_used_again_and_bounded() {
     let (shared, running, _) = pair(HttpVersion::Http1).await;
     let (url, count) = counting(running.local_addr().unwrap()).await;
@@ -93,7 +93,7 @@ async fn http1_connections_are_used_again_and_bounded() {
     assert_eq!(count.load(Ordering::SeqCst), 3);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_http1_answer_that_is_not_read_costs_the_connection_alone() {
     let (_, running, _) = pair(HttpVersion::Http1).await;
     let (url, count) = counting(running.local_addr().unwrap()).await;
@@ -126,7 +126,7 @@ where
     (shared, channel(&url, ClientOptions::default()))
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_over_the_last_stream_of_a_goaway_is_sent_again() {
     let (shared, channel) = flawed(|mut raw| async move {
         raw.until(|frame| frame.kind == Frame::DATA && frame.flags & 1 != 0)
@@ -139,7 +139,7 @@ async fn a_request_over_the_last_stream_of_a_goaway_is_sent_again() {
     assert_eq!(shared.calls.load(Ordering::SeqCst), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_under_way_is_sent_again_from_its_beginning() {
     let (shared, channel) = flawed(|mut raw| async move {
         raw.until(|frame| frame.kind == Frame::DATA).await;
@@ -157,7 +157,7 @@ async fn a_body_under_way_is_sent_again_from_its_beginning() {
     assert_eq!(text(body).await, "7");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_too_large_to_keep_is_not_sent_again() {
     let (shared, channel) = flawed(|mut raw| async move {
         let mut seen = 0;
@@ -177,7 +177,7 @@ async fn a_body_too_large_to_keep_is_not_sent_again() {
     assert_eq!(shared.calls.load(Ordering::SeqCst), 0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_stream_is_sent_again_on_the_same_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -198,7 +198,7 @@ async fn a_refused_stream_is_sent_again_on_the_same_connection() {
     assert_eq!(soon(served).await.unwrap(), (1, 3));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_may_have_been_handled_is_not_sent_again() {
     let (shared, channel) = flawed(|mut raw| async move {
         raw.until(|frame| frame.kind == Frame::HEADERS).await;
@@ -211,7 +211,7 @@ async fn a_request_that_may_have_been_handled_is_not_sent_again() {
     say(&channel, "another").await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_truncated_answer_is_an_error() {
     // HTTP/2: a reset with NO_ERROR before the end.
     let (_, channel) = flawed(|mut raw| async move {
@@ -246,7 +246,7 @@ fn channel_of(url: &str, version: HttpVersion) -> Channel {
     channel(url, options(version))
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_does_not_speak_http2_is_told() {
     let mut options = ServerOptions::default();
     options.versions = HttpVersions::Http1;
@@ -256,7 +256,7 @@ async fn a_server_that_does_not_speak_http2_is_told() {
     assert!(error.to_string().contains("http1 option"), "{error}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_keeps_a_connection_from_being_made_is_told() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
@@ -288,7 +288,7 @@ async fn what_keeps_a_connection_from_being_made_is_told() {
     assert!(!error.maybe_processed());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_connection_fails_all_who_wait_and_is_tried_again_later() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -303,7 +303,7 @@ async fn a_failed_connection_fails_all_who_wait_and_is_tried_again_later() {
     say(&channel, "back").await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_address_of_a_name_is_tried() {
     // "localhost" is often ::1 and 127.0.0.1; only the latter listens.
     let (_, running, _) = pair(HttpVersion::Http2).await;
@@ -315,7 +315,7 @@ async fn every_address_of_a_name_is_tried() {
     say(&channel, "a").await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_server_is_noticed_by_pings() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -332,6 +332,36 @@ async fn a_dead_server_is_noticed_by_pings() {
     let channel = channel(&url, options);
     let error = soon(channel.send(post("/"), Empty)).await.unwrap_err();
     assert_eq!(error.kind(), TransportErrorKind::Timeout, "{error}");
+}
+
+#[tokio::test]
+async fn pings_become_rarer_when_the_server_asks_for_calm() {
+    let interval = Duration::from_millis(100);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let served = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        let mut raw = Raw::server(socket).await;
+        raw.until(|frame| frame.kind == Frame::PING).await;
+        raw.write(&Frame::goaway(1, 11)).await;
+        drop(raw);
+        let (socket, _) = listener.accept().await.unwrap();
+        let begun = std::time::Instant::now();
+        let mut raw = Raw::server(socket).await;
+        raw.until(|frame| frame.kind == Frame::PING).await;
+        begun.elapsed()
+    });
+    let mut options = ClientOptions::default();
+    options.http2_ping_interval = Some(interval);
+    let channel = channel(&url, options);
+    soon(channel.send(post("/"), Empty)).await.unwrap_err();
+    let again = tokio::spawn(async move { channel.send(post("/"), Empty).await.map(|_| ()) });
+    let silence = soon(served).await.unwrap();
+    assert!(
+        silence >= 2 * interval - Duration::from_millis(20),
+        "{silence:?}"
+    );
+    soon(again).await.unwrap().unwrap_err();
 }
 
 #[test]

@@ -9,7 +9,7 @@ use quill_transport::{Chunk, Empty, Full, TransportErrorKind};
 
 use crate::support::*;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn heads_and_bodies_arrive() {
     for version in VERSIONS {
         let (_, _running, channel) = pair(version).await;
@@ -28,7 +28,7 @@ async fn heads_and_bodies_arrive() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_server_sees_method_target_authority_and_peer() {
     for version in VERSIONS {
         let (_, running, channel) = pair(version).await;
@@ -43,7 +43,7 @@ async fn the_server_sees_method_target_authority_and_peer() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_authority_and_a_prefix_are_kept() {
     let (_, running, _) = pair(HttpVersion::Http2).await;
     let channel = channel(
@@ -57,7 +57,7 @@ async fn an_authority_and_a_prefix_are_kept() {
     assert_eq!(head.status, 200);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn trailers_go_both_ways() {
     for version in VERSIONS {
         let (_, _running, channel) = pair(version).await;
@@ -79,7 +79,7 @@ async fn trailers_go_both_ways() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_sides_talk_at_once_on_http2() {
     let (_, _running, channel) = pair(HttpVersion::Http2).await;
     let (feed, body) = fed();
@@ -94,7 +94,7 @@ async fn both_sides_talk_at_once_on_http2() {
     assert!(soon(next(&mut body)).await.is_none());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_exchanges_share_one_http2_connection() {
     let (shared, _running, channel) = pair(HttpVersion::Http2).await;
     let mut calls = tokio::task::JoinSet::new();
@@ -113,7 +113,7 @@ async fn many_exchanges_share_one_http2_connection() {
     assert_eq!(shared.calls.load(Ordering::SeqCst), 600);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dropping_the_answer_to_come_reaches_the_handler() {
     for version in VERSIONS {
         let (shared, _running, channel) = pair(version).await;
@@ -125,7 +125,7 @@ async fn dropping_the_answer_to_come_reaches_the_handler() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dropping_the_answer_reaches_the_body_that_is_sent() {
     for version in VERSIONS {
         let (shared, _running, channel) = pair(version).await;
@@ -136,7 +136,7 @@ async fn dropping_the_answer_reaches_the_body_that_is_sent() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dropping_the_answer_ends_the_body_of_the_request() {
     for version in VERSIONS {
         let (_, _running, channel) = pair(version).await;
@@ -150,7 +150,7 @@ async fn dropping_the_answer_ends_the_body_of_the_request() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_aborted_request_is_no_whole_request() {
     for version in VERSIONS {
         let (shared, _running, channel) = pair(version).await;
@@ -158,15 +158,15 @@ async fn an_aborted_request_is_no_whole_request() {
         let call =
             tokio::spawn(async move { channel.send(post("/count"), body).await.map(|_| ()) });
         feed.send(Ok(Chunk::Data("half".into()))).await.unwrap();
+        soon(shared.calls_reach(1)).await;
         let error = quill_transport::TransportError::new(TransportErrorKind::Canceled, "stop");
         feed.send(Err(error)).await.unwrap();
-        soon(shared.calls_reach(1)).await;
         let error = soon(call).await.unwrap().unwrap_err();
         assert_ne!(error.kind(), TransportErrorKind::Timeout);
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_aborted_answer_is_an_error() {
     for version in VERSIONS {
         let (_, _running, channel) = pair(version).await;
@@ -180,7 +180,7 @@ async fn an_aborted_answer_is_an_error() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_nobody_reads_is_not_polled_beyond_the_window() {
     let (shared, _running, channel) = pair(HttpVersion::Http2).await;
     let (_, body) = soon(channel.send(post("/endless"), Empty)).await.unwrap();
@@ -220,7 +220,7 @@ async fn settled(count: &std::sync::atomic::AtomicUsize) -> usize {
 }
 
 #[cfg(unix)]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unix_sockets_serve_both_versions() {
     use quill_transport::{HttpServer, Listener};
 

@@ -1,7 +1,12 @@
 //! Our client and server halves against each other, and each against raw
 //! sockets, on the loopback interface.
 
+// Options can't be written as a literal outside of their crate.
+#![allow(clippy::field_reassign_with_default)]
+
+mod adapt;
 mod client;
+mod curl;
 mod exchange;
 mod limits;
 mod raw;

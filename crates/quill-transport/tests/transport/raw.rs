@@ -23,6 +23,7 @@ impl Frame {
     pub(crate) const HEADERS: u8 = 1;
     pub(crate) const RESET: u8 = 3;
     pub(crate) const SETTINGS: u8 = 4;
+    pub(crate) const PING: u8 = 6;
     pub(crate) const GOAWAY: u8 = 7;
     pub(crate) const WINDOW_UPDATE: u8 = 8;
     pub(crate) const CONTINUATION: u8 = 9;
@@ -237,18 +238,48 @@ async fn fields_that_http2_forbids_end_their_stream_alone() {
     assert_eq!(shared.calls.load(std::sync::atomic::Ordering::SeqCst), 1);
 }
 
-#[tokio::test]
-async fn a_refused_body_is_answered_and_stopped_without_an_error() {
-    let (_, running, _) = pair(HttpVersion::Http2).await;
+/// `POST http /refuse`, without the end of its stream.
+async fn refused(running: &quill_transport::Running) -> Raw {
     let mut raw = Raw::client(running.local_addr().unwrap()).await;
     let mut block = vec![0x83, 0x86];
     block.extend(b"\x04\x07/refuse");
     raw.write(&Frame::headers(1, 4, &block)).await;
-    raw.write(&Frame::data(1, 0, b"some of the body")).await;
     let answer = soon(raw.until(|frame| frame.kind == Frame::HEADERS)).await;
     assert_eq!(answer.stream, 1);
-    let reset = soon(raw.until(|frame| frame.kind == Frame::RESET)).await;
+    raw
+}
+
+#[tokio::test]
+async fn a_refused_body_that_goes_on_is_stopped_without_an_error() {
+    let (_, running, _) = pair(HttpVersion::Http2).await;
+    let mut silent = refused(&running).await;
+    let reset = soon(silent.until(|frame| frame.kind == Frame::RESET)).await;
     assert_eq!((reset.stream, reset.error_code()), (1, 0));
+
+    let mut endless = refused(&running).await;
+    let begun = std::time::Instant::now();
+    for _ in 0..5 {
+        endless.write(&Frame::data(1, 0, &[0; 16 * 1024])).await;
+    }
+    let reset = soon(endless.until(|frame| frame.kind == Frame::RESET)).await;
+    assert_eq!((reset.stream, reset.error_code()), (1, 0));
+    // The bound stopped it, not the time.
+    assert!(begun.elapsed() < Duration::from_millis(900));
+}
+
+#[tokio::test]
+async fn a_refused_body_that_ends_soon_is_not_reset() {
+    let (_, running, _) = pair(HttpVersion::Http2).await;
+    let mut raw = refused(&running).await;
+    raw.write(&Frame::data(1, 0, &[0; 16 * 1024])).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    raw.write(&Frame::data(1, 1, b"the end")).await;
+    // Were it reset, that would come before the answer to this.
+    raw.write(&Frame::headers(3, 5, POST)).await;
+    let seen = soon(raw.until(|frame| {
+        frame.kind == Frame::RESET || (frame.kind == Frame::HEADERS && frame.stream == 3)
+    }));
+    assert_eq!(seen.await.kind, Frame::HEADERS);
 }
 
 #[tokio::test]
@@ -265,10 +296,10 @@ async fn a_reset_in_the_middle_of_a_body_is_no_end() {
         // The handler is dropped; if it were not it would answer "0" for an
         // error and "4" for an end.
         shared.release.notify_one();
-        let ping = Frame::new(6, 0, 0, &[0; 8]);
+        let ping = Frame::new(Frame::PING, 0, 0, &[0; 8]);
         raw.write(&ping).await;
-        let frame = soon(raw.until(|frame| matches!(frame.kind, 6 | Frame::DATA))).await;
-        assert_eq!(frame.kind, 6);
+        let frame = soon(raw.until(|frame| matches!(frame.kind, Frame::PING | Frame::DATA))).await;
+        assert_eq!(frame.kind, Frame::PING);
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::support::*;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn open_exchanges_are_finished() {
     for version in VERSIONS {
         let (shared, running, channel) = pair(version).await;
@@ -39,7 +39,7 @@ async fn open_exchanges_are_finished() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_open_at_the_limit_is_cut() {
     for version in VERSIONS {
         let (shared, running, channel) = pair(version).await;
@@ -57,7 +57,7 @@ async fn what_is_open_at_the_limit_is_cut() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_do_not_hold_a_drain_up() {
     for version in VERSIONS {
         let (_, running, channel) = pair(version).await;
@@ -74,7 +74,7 @@ async fn idle_connections_do_not_hold_a_drain_up() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_server_cuts_at_once() {
     for version in VERSIONS {
         let (shared, running, channel) = pair(version).await;
@@ -87,7 +87,7 @@ async fn a_dropped_server_cuts_at_once() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_signal_begins_the_drain() {
     let listener = Listener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -101,7 +101,7 @@ async fn the_signal_begins_the_drain() {
     assert_eq!(soon(served).await.unwrap().cut_connections, 0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_outlives_the_server_it_called() {
     for version in VERSIONS {
         let (shared, running, channel) = pair(version).await;
@@ -123,7 +123,7 @@ async fn a_channel_outlives_the_server_it_called() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_are_let_go_and_made_again() {
     for version in VERSIONS {
         let shared = Shared::default();
