@@ -1,7 +1,7 @@
 //! Writes the Rust of a service.
 
 use buffa_descriptor::generated::descriptor::method_options::IdempotencyLevel;
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use crate::service::{Method, Service};
@@ -219,45 +219,10 @@ fn client(service: &Service, rt: &TokenStream) -> TokenStream {
     } = service;
     let about = format!("Calls `{full_name}`. Cheap to clone; clones share their connections.");
     let deprecation = deprecated(service.deprecated);
-    let methods = service.methods.iter().map(|method| {
-        let Method {
-            client_name,
-            descriptor,
-            docs,
-            input,
-            output,
-            ..
-        } = method;
-        let deprecated = deprecated(method.deprecated);
-        let function = method.function();
-        let (argument, request) = if method.client_streams {
-            (
-                quote! { impl #rt::IntoStreamingRequest<#input> },
-                quote! { request.into_streaming_request() },
-            )
-        } else {
-            (
-                quote! { impl ::core::convert::Into<#rt::Request<#input>> },
-                quote! { request.into() },
-            )
-        };
-        let answer = if method.server_streams {
-            quote! { #rt::Streaming<#output> }
-        } else {
-            quote! { #output }
-        };
-        quote! {
-            #docs
-            #deprecated
-            pub async fn #client_name(
-                &self,
-                request: #argument,
-            ) -> ::core::result::Result<#rt::Response<#answer>, #rt::Error> {
-                let method = &#module::#descriptor;
-                self.0.#function(method, #rt::BuffaCodec, #rt::BuffaCodec, #request).await
-            }
-        }
-    });
+    let methods = service
+        .methods
+        .iter()
+        .map(|method| client_method(module, method, rt));
     let docs = paragraph(&service.docs, &about);
     let from_docs = &service.docs;
     quote! {
@@ -284,6 +249,47 @@ fn client(service: &Service, rt: &TokenStream) -> TokenStream {
             }
 
             #(#methods)*
+        }
+    }
+}
+
+/// The method of the client that calls `method`.
+fn client_method(module: &Ident, method: &Method, rt: &TokenStream) -> TokenStream {
+    let Method {
+        client_name,
+        descriptor,
+        docs,
+        input,
+        output,
+        ..
+    } = method;
+    let deprecated = deprecated(method.deprecated);
+    let function = method.function();
+    let (argument, request) = if method.client_streams {
+        (
+            quote! { impl #rt::IntoStreamingRequest<#input> },
+            quote! { request.into_streaming_request() },
+        )
+    } else {
+        (
+            quote! { impl ::core::convert::Into<#rt::Request<#input>> },
+            quote! { request.into() },
+        )
+    };
+    let answer = if method.server_streams {
+        quote! { #rt::Streaming<#output> }
+    } else {
+        quote! { #output }
+    };
+    quote! {
+        #docs
+        #deprecated
+        pub async fn #client_name(
+            &self,
+            request: #argument,
+        ) -> ::core::result::Result<#rt::Response<#answer>, #rt::Error> {
+            let method = &#module::#descriptor;
+            self.0.#function(method, #rt::BuffaCodec, #rt::BuffaCodec, #request).await
         }
     }
 }
