@@ -61,13 +61,6 @@ pub(crate) fn pack(packing: &Packing, message: &dyn Outgoing) -> Result<Packed, 
     let mut bytes = BytesMut::new();
     compression::compress(packing.encoding, packing.level, &plain, &mut bytes)
         .map_err(|error| Error::internal("the message can't be compressed").with_source(error))?;
-    // Bytes that compression only makes more could even exceed the peer's limit.
-    if bytes.len() >= plain.len() {
-        return Ok(Packed {
-            bytes: plain,
-            compressed: false,
-        });
-    }
     Ok(Packed {
         bytes: bytes.freeze(),
         compressed: true,

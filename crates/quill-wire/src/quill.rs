@@ -16,6 +16,7 @@ mod prism;
 mod problem;
 mod refusal;
 mod request;
+mod squeeze;
 mod status;
 mod timeout;
 

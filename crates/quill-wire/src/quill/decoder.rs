@@ -5,7 +5,6 @@ mod bare;
 mod framed;
 
 use bytes::Bytes;
-use quill_core::compression::Encoding;
 use quill_core::{Error, Headers, Metadata, ResponseHead};
 
 use self::answer::{Expected, Failure};

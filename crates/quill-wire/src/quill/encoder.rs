@@ -9,8 +9,8 @@ use quill_core::{Error, Metadata, Outgoing};
 use super::answer::Answer;
 use super::credits::Ledger;
 use super::media::{Shape, shape};
-use super::{fields, frames};
-use crate::message::{self, Packed, Packing};
+use super::{fields, frames, squeeze};
+use crate::message::{Packed, Packing};
 use crate::out::Out;
 use crate::protocol::{Call, Encode, Side};
 
@@ -112,7 +112,7 @@ impl QuillEncoder {
             frames::put_bare(packing, message, out)?;
             Encoding::Identity
         } else {
-            let packed = message::pack(packing, message)?;
+            let packed = squeeze::pack(packing, message)?;
             let encoding = packed_encoding(packing, &packed);
             out.put_bytes(packed.bytes);
             encoding
@@ -279,7 +279,7 @@ impl Encode for QuillEncoder {
             ));
         }
         if self.answer.is_some() {
-            self.pending = Some(message::pack(&self.packing, message)?);
+            self.pending = Some(squeeze::pack(&self.packing, message)?);
         } else {
             frames::put_bare(&self.packing, message, out)?;
         }

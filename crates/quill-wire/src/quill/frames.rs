@@ -7,6 +7,7 @@ use quill_core::frame::{Flags, FrameHeader, MetadataBlock};
 use quill_core::varint;
 use quill_core::{Error, Outgoing};
 
+use super::squeeze;
 use crate::message::{self, Packing};
 use crate::out::{BY_REFERENCE_BYTES_MIN, Out};
 
@@ -20,7 +21,7 @@ pub(super) fn put_message(
 ) -> Result<(), Error> {
     let len = message.encoded_len(packing.format);
     if packing.may_compress() && len.is_none_or(|len| len >= packing.compress_bytes_min) {
-        let packed = message::pack(packing, message)?;
+        let packed = squeeze::pack(packing, message)?;
         let flags = Flags::data(packed.compressed, is_last);
         put_payload(flags, packed.bytes, out);
         return Ok(());

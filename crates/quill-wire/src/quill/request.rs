@@ -8,8 +8,8 @@ use super::encoder::QuillEncoder;
 use super::media::{Media, Shape, shape};
 use super::open::may_be_got;
 use super::timeout::{self, TIMEOUT};
-use super::{encoding, fields, get};
-use crate::message::{self, Packed, Packing};
+use super::{encoding, fields, get, squeeze};
+use crate::message::{Packed, Packing};
 use crate::out::Out;
 use crate::protocol::{Call, Side};
 
@@ -50,7 +50,7 @@ pub(crate) fn unary_request(
         QuillEncoder::new(call, Side::Client).put_request(message, out)?;
         return Ok(request(call));
     }
-    let packed = message::pack(&Packing::of(call), message)?;
+    let packed = squeeze::pack(&Packing::of(call), message)?;
     let encoding = if packed.compressed {
         call.send
     } else {
