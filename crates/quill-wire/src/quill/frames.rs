@@ -153,7 +153,7 @@ pub(super) fn frame(flags: Flags, payload: &[u8]) -> Vec<u8> {
     let frame = quill_core::frame::Frame::new(flags, Bytes::copy_from_slice(payload)).unwrap();
     let mut out = BytesMut::new();
     if let Some(rest) = frame.encode(&mut out) {
-        out.extend_from_slice(&rest);
+        out.extend_from_slice(rest);
     }
     out.to_vec()
 }

@@ -1,5 +1,6 @@
 //! A body of frames.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,8 +22,10 @@ const COPY_RATIO: usize = 4;
 #[derive(Debug)]
 pub(super) struct Framed {
     frames: FrameDecoder,
-    /// Length of the chunk fed last.
+    /// What is read now, how long it was when it came, and what came after it.
+    chunk: Bytes,
     chunk_bytes: usize,
+    queue: VecDeque<Bytes>,
     encoding: Encoding,
     bytes_max: usize,
     side: Side,
@@ -47,7 +50,9 @@ impl Framed {
         let bytes_max = call.options.receive_bytes_max;
         Self {
             frames: FrameDecoder::new(bytes_max),
+            chunk: Bytes::new(),
             chunk_bytes: 0,
+            queue: VecDeque::new(),
             encoding: if is_compressed {
                 Encoding::Identity
             } else {
@@ -86,10 +91,16 @@ impl Framed {
     pub(super) fn feed(&mut self, bytes: Bytes) {
         match &mut self.whole {
             Some(whole) => whole.feed(bytes),
-            None => {
-                self.chunk_bytes = bytes.len();
-                self.frames.feed(bytes);
-            }
+            None => self.push(bytes),
+        }
+    }
+
+    fn push(&mut self, bytes: Bytes) {
+        if self.chunk.is_empty() && self.queue.is_empty() {
+            self.chunk_bytes = bytes.len();
+            self.chunk = bytes;
+        } else {
+            self.queue.push_back(bytes);
         }
     }
 
@@ -102,7 +113,10 @@ impl Framed {
 
     pub(super) fn held_bytes(&self) -> usize {
         let whole = self.whole.as_ref().map_or(0, Bare::held_bytes);
-        self.frames.held_bytes().saturating_add(whole)
+        let waiting = self.queue.iter().map(Bytes::len);
+        waiting
+            .chain([self.chunk.len(), self.frames.held_bytes(), whole])
+            .fold(0, usize::saturating_add)
     }
 
     pub(super) fn next(&mut self, trailers: &mut Metadata) -> Result<Option<Event>, Error> {
@@ -114,11 +128,32 @@ impl Framed {
         }
         self.note_progress();
         loop {
-            let Some(frame) = self.frames.next_frame().map_err(|e| self.fault(&e))? else {
+            let Some(frame) = self.next_frame()? else {
                 return self.at_rest();
             };
             if let Some(event) = self.read(frame, trailers)? {
                 return Ok(Some(event));
+            }
+        }
+    }
+
+    fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
+        loop {
+            match self.frames.decode(&mut self.chunk) {
+                Ok(None) => {
+                    let Some(chunk) = self.queue.pop_front() else {
+                        return Ok(None);
+                    };
+                    self.chunk_bytes = chunk.len();
+                    self.chunk = chunk;
+                }
+                Ok(frame) => return Ok(frame),
+                Err(error) => {
+                    // Nobody reads what follows.
+                    self.chunk = Bytes::new();
+                    self.queue = VecDeque::new();
+                    return Err(self.fault(&error));
+                }
             }
         }
     }
@@ -131,7 +166,7 @@ impl Framed {
         };
         match whole.next(&mut Metadata::new())? {
             Some(Event::Message(bytes)) => {
-                self.frames.feed(bytes);
+                self.push(bytes);
                 self.whole = None;
                 Ok(true)
             }
