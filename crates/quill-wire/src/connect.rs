@@ -74,7 +74,7 @@ fn incoming(
         version: head.version,
         inline_body: None,
         credits: None,
-        dialect: false,
+        marks: crate::quill::Marks::default(),
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn recognise(head: &RequestHead) -> Wire {
 fn recognise_get(head: &RequestHead) -> Wire {
     let has = |name| query_pairs(head.query()).any(|(n, _)| n == name);
     if has("quill") {
-        Wire::Quill
+        Wire::QuillGet
     } else if has("connect") || (has("message") && has("encoding")) {
         Wire::ConnectGet
     } else {
@@ -191,7 +191,10 @@ mod tests {
                 Wire::ConnectGet,
             ),
             ("/a.B/C?encoding=json&message=%7B%7D", Wire::ConnectGet),
-            ("/a.B/C?quill=v1&encoding=json&message=%7B%7D", Wire::Quill),
+            (
+                "/a.B/C?quill=v1&encoding=json&message=%7B%7D",
+                Wire::QuillGet,
+            ),
             ("/a.B/C", Wire::PlainHttp),
         ] {
             head.target = target.to_owned();

@@ -16,6 +16,7 @@ use quill_core::{
 };
 
 use crate::out::Out;
+use crate::quill::{Credits, Marks};
 
 /// How a call is written on the wire. A closed set: a new protocol is a new
 /// variant and a new file beside the others.
@@ -23,6 +24,8 @@ use crate::out::Out;
 pub enum Wire {
     /// Quill's own protocol, bare or framed.
     Quill,
+    /// Quill's own protocol, unary without side effects, by GET.
+    QuillGet,
     /// HTTP that is no known protocol; only ever refused, or left to a fallback.
     PlainHttp,
     /// gRPC over HTTP/2.
@@ -179,10 +182,10 @@ pub struct Call {
     pub version: HttpVersion,
     /// The message of a call whose request has no body (GET).
     pub(crate) inline_body: Option<Bytes>,
-    /// Message credits: what the client grants at once; `None` when off.
-    pub(crate) credits: Option<u32>,
-    /// Whether the client is of the framework that Quill's protocol came from.
-    pub(crate) dialect: bool,
+    /// Message credits; `None` when they were not asked for.
+    pub(crate) credits: Option<Credits>,
+    /// What Quill's own protocol keeps of a request's head.
+    pub(crate) marks: Marks,
 }
 
 impl Call {
@@ -204,24 +207,40 @@ impl Call {
         };
         Self {
             wire,
-            method,
             format,
             metadata: Metadata::new(),
             timeout: None,
             receive: Encoding::Identity,
             send,
-            credits: options.credits,
+            // Credits do nothing for a single message each way.
+            credits: options
+                .credits
+                .filter(|_| wire == Wire::Quill && method.kind() != MethodKind::Unary)
+                .map(Credits::of_client),
+            method,
             options,
             version: HttpVersion::Http2,
             inline_body: None,
-            dialect: false,
+            marks: Marks::default(),
         }
     }
 
-    /// What the client grants the server at once, when message credits are on.
+    /// How many messages this side grants the other at once, when message
+    /// credits are on. A server then answers its head before its handler is done.
     #[must_use]
     pub fn credits(&self) -> Option<u32> {
-        self.credits
+        self.credits.as_ref().map(Credits::window)
+    }
+
+    /// Client: the version of HTTP that the call leaves on. Over HTTP/1.1, whose
+    /// halves do not overlap, it asks for no credits.
+    #[must_use]
+    pub fn over(mut self, version: HttpVersion) -> Self {
+        self.version = version;
+        if version == HttpVersion::Http1 {
+            self.credits = None;
+        }
+        self
     }
 
     /// Takes the message of a request that has no body; then the body, if any,

@@ -1,63 +1,31 @@
-//! Quill.
-use crate::out::Out;
-use crate::protocol::{Call, Decode, Encode, Event, Refusal, Side, Wire, WireOptions};
-use crate::wire::Opened;
-use bytes::Bytes;
-use quill_core::{Error, Headers, Metadata, Method, Outgoing, RequestHead, ResponseHead};
-use std::sync::Arc;
+//! Quill's own protocol, both sides (docs/protocol.md): bare messages where a
+//! side has one, frames where it streams, failures as problem documents, message
+//! credits; and the dialect of the framework that its frames come from.
 
-pub(crate) fn open(
-    _: &RequestHead,
-    _: Arc<Method>,
-    _: Arc<WireOptions>,
-) -> Result<Opened, Refusal> {
-    Err(Refusal::MediaType)
-}
-pub(crate) fn refuse(_: Refusal, _: &mut Out) {}
-pub(crate) fn request(call: &Call) -> RequestHead {
-    RequestHead::post(call.method.path())
-}
-pub(crate) fn unary_request(
-    call: &Call,
-    _: &dyn Outgoing,
-    _: &mut Out,
-) -> Result<RequestHead, Error> {
-    Ok(request(call))
-}
+mod answer;
+mod credits;
+mod decoder;
+mod encoder;
+mod encoding;
+mod fields;
+mod frames;
+mod get;
+mod media;
+mod open;
+mod prism;
+mod problem;
+mod refusal;
+mod request;
+mod squeeze;
+mod status;
+mod timeout;
 
-#[derive(Debug)]
-pub(crate) struct QuillEncoder;
-impl QuillEncoder {
-    pub(crate) fn new(_: &Call, _: Side) -> Self {
-        Self
-    }
-}
-impl Encode for QuillEncoder {
-    fn unary(&mut self, _: Result<&dyn Outgoing, &Error>, _: &Metadata, _: &Metadata, _: &mut Out) {
-    }
-    fn head(&mut self, _: &Metadata, _: &mut Out) {}
-    fn message(&mut self, _: &dyn Outgoing, _: &mut Out) -> Result<(), Error> {
-        Ok(())
-    }
-    fn end(&mut self, _: Result<(), &Error>, _: &Metadata, _: &mut Out) {}
-}
-#[derive(Debug)]
-pub(crate) struct QuillDecoder;
-impl QuillDecoder {
-    pub(crate) fn new(_: &Call, _: Side) -> Self {
-        Self
-    }
-}
-impl Decode for QuillDecoder {
-    fn head(&mut self, _: &ResponseHead) -> Result<Metadata, Error> {
-        Ok(Metadata::new())
-    }
-    fn feed(&mut self, _: Bytes) {}
-    fn finish(&mut self, _: Option<&Headers>) {}
-    fn next(&mut self) -> Result<Option<Event>, Error> {
-        Ok(None)
-    }
-    fn held_bytes(&self) -> usize {
-        0
-    }
-}
+#[cfg(test)]
+mod tests;
+
+pub(crate) use credits::Credits;
+pub(crate) use decoder::QuillDecoder;
+pub(crate) use encoder::QuillEncoder;
+pub(crate) use open::{Marks, open};
+pub(crate) use refusal::refuse;
+pub(crate) use request::{request, unary_request};

@@ -33,7 +33,7 @@ impl Wire {
         options: Arc<WireOptions>,
     ) -> Result<Opened, Refusal> {
         match self {
-            Wire::Quill => quill::open(head, method, options),
+            Wire::Quill | Wire::QuillGet => quill::open(head, method, options),
             Wire::PlainHttp => Err(plain::refusal(head, &method)),
             Wire::Grpc | Wire::GrpcWeb { .. } => grpc::open(self, head, method, options),
             Wire::ConnectUnary if method.kind() != quill_core::MethodKind::Unary => {
@@ -49,7 +49,7 @@ impl Wire {
     /// Writes the whole answer to a request that never became a call.
     pub fn refuse(self, refusal: Refusal, out: &mut Out) {
         match self {
-            Wire::Quill => quill::refuse(refusal, out),
+            Wire::Quill | Wire::QuillGet => quill::refuse(refusal, out),
             Wire::PlainHttp => plain::refuse(refusal, out),
             Wire::Grpc | Wire::GrpcWeb { .. } => grpc::refuse(self, refusal, out),
             Wire::ConnectUnary | Wire::ConnectGet | Wire::ConnectStream => {
@@ -65,7 +65,7 @@ impl Call {
     #[must_use]
     pub fn request(&self) -> RequestHead {
         match self.wire {
-            Wire::Quill => quill::request(self),
+            Wire::Quill | Wire::QuillGet => quill::request(self),
             Wire::Grpc | Wire::GrpcWeb { .. } => grpc::request(self),
             Wire::ConnectUnary | Wire::ConnectGet => connect::unary::request(self),
             Wire::ConnectStream => connect::stream::request(self),
@@ -87,7 +87,7 @@ impl Call {
             Wire::ConnectUnary | Wire::ConnectGet => {
                 connect::unary::unary_request(self, message, out)
             }
-            Wire::Quill => quill::unary_request(self, message, out),
+            Wire::Quill | Wire::QuillGet => quill::unary_request(self, message, out),
             _ => {
                 let mut encoder = self.encoder(Side::Client);
                 encoder.message(message, out)?;
@@ -101,7 +101,9 @@ impl Call {
     #[must_use]
     pub fn encoder(&self, side: Side) -> Encoder {
         Encoder(match self.wire {
-            Wire::Quill => EncoderKind::Quill(quill::QuillEncoder::new(self, side)),
+            Wire::Quill | Wire::QuillGet => {
+                EncoderKind::Quill(quill::QuillEncoder::new(self, side))
+            }
             Wire::Grpc | Wire::GrpcWeb { .. } => {
                 EncoderKind::Grpc(grpc::GrpcEncoder::new(self, side))
             }
@@ -118,7 +120,9 @@ impl Call {
     #[must_use]
     pub fn decoder(&self, side: Side) -> Decoder {
         Decoder(match self.wire {
-            Wire::Quill => DecoderKind::Quill(quill::QuillDecoder::new(self, side)),
+            Wire::Quill | Wire::QuillGet => {
+                DecoderKind::Quill(quill::QuillDecoder::new(self, side))
+            }
             Wire::Grpc | Wire::GrpcWeb { .. } => {
                 DecoderKind::Grpc(grpc::GrpcDecoder::new(self, side))
             }

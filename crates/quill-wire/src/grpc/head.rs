@@ -116,7 +116,7 @@ impl RequestFields {
             version,
             inline_body: None,
             credits: None,
-            dialect: false,
+            marks: crate::quill::Marks::default(),
         }
     }
 }

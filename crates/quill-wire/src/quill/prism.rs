@@ -1,0 +1,61 @@
+//! Prism: which profile of HTTP a call runs on (docs/protocol.md, "Prism").
+
+use quill_core::{HttpVersion, Metadata};
+
+pub(super) const PREFER: &str = "prefer";
+pub(super) const SELECTED_PRISM: &str = "selected-prism";
+
+/// The profile of this call's connection, where the caller asked for one: the
+/// answer's `selected-prism`.
+pub(super) fn selected(request: &Metadata, version: HttpVersion) -> Option<&'static str> {
+    request.all(PREFER).any(asks).then(|| profile_of(version))
+}
+
+/// Whether a `prefer` value holds the preference `prism` (RFC 7240: names are
+/// case-insensitive; bare profile names after it belong to it).
+fn asks(value: &[u8]) -> bool {
+    value.split(|byte| *byte == b',').any(|preference| {
+        let name = preference.split(|byte| *byte == b'=').next();
+        preference.contains(&b'=')
+            && name.is_some_and(|name| name.trim_ascii().eq_ignore_ascii_case(b"prism"))
+    })
+}
+
+const fn profile_of(version: HttpVersion) -> &'static str {
+    match version {
+        HttpVersion::Http3 => "hyper",
+        HttpVersion::Http2 => "turbo",
+        _ => "classic",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(prefer: &str, version: HttpVersion) -> Option<&'static str> {
+        let mut metadata = Metadata::new();
+        metadata.append("prefer", prefer).unwrap();
+        selected(&metadata, version)
+    }
+
+    #[test]
+    fn the_profile_is_that_of_the_connection() {
+        let asked = "prism=hyper,turbo,classic";
+        assert_eq!(answer(asked, HttpVersion::Http1), Some("classic"));
+        assert_eq!(answer(asked, HttpVersion::Http2), Some("turbo"));
+        assert_eq!(answer(asked, HttpVersion::Http3), Some("hyper"));
+        assert_eq!(
+            answer("respond-async, Prism = turbo", HttpVersion::Http2),
+            Some("turbo")
+        );
+    }
+
+    #[test]
+    fn nobody_asked() {
+        for prefer in ["respond-async", "turbo", "prism", "x-prism=turbo"] {
+            assert_eq!(answer(prefer, HttpVersion::Http2), None, "{prefer}");
+        }
+        assert_eq!(selected(&Metadata::new(), HttpVersion::Http2), None);
+    }
+}
