@@ -2,11 +2,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use bytes::Bytes;
 use futures_core::Stream;
 use quill_core::{
     CallContext, Codec, CodecError, Deadline, Encodable, Error, Inbound, MessageEncoding, Metadata,

@@ -161,12 +161,18 @@ impl State {
         };
         match std::task::ready!(receiver.poll_event(cx)) {
             Ok(Some(Event::Message(message))) => self.waiting.push_back(message),
-            Ok(Some(Event::Credit(more))) => self.received = self.received.saturating_add(more),
+            Ok(Some(Event::Credit(more))) => {
+                self.received = self.received.saturating_add(more);
+                wake(&mut self.sender);
+            }
             Ok(Some(Event::Cancel)) => {
                 self.canceled = true;
                 self.close(Err(gave_up()));
             }
-            Ok(Some(Event::End(Ok(trailers)))) => self.outcome = Some(Ok(trailers)),
+            Ok(Some(Event::End(Ok(trailers)))) => {
+                self.outcome = Some(Ok(trailers));
+                wake(&mut self.sender);
+            }
             Ok(Some(Event::End(Err(error)))) | Err(error) => self.close(Err(error)),
             Ok(None) => self.close(Err(no_end())),
         }
@@ -178,6 +184,8 @@ impl State {
         self.closed = true;
         self.receiver = None;
         self.outcome.get_or_insert(outcome);
+        wake(&mut self.sender);
+        wake(&mut self.application);
     }
 }
 

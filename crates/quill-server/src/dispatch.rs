@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use quill_core::{
     CallContext, Cancellation, Deadline, Error, Incoming, MessageEncoding, Metadata, Outbound,
-    Reply, Request, RequestHead, RequestParts, Response, ResponseHead,
+    Reply, Request, RequestParts, Response, ResponseHead,
 };
 use quill_exchange::{
     CallGuard, CreditedInbound, Credits, DirectInbound, Receiver, SendBody, Source, StartFuture,
@@ -20,7 +20,6 @@ use quill_transport::{
 use quill_wire::{Call, Encode, Encoder, Out, Refusal, Side, Wire, WireOptions};
 use tokio::time::Sleep;
 
-use crate::handler::HandlerFuture;
 use crate::routes::Routes;
 use crate::stack::Stack;
 
@@ -36,7 +35,7 @@ pub(crate) type Fallback = Arc<
 
 /// Answers requests by the methods of a server: THE path of a request.
 #[derive(Clone)]
-pub struct Dispatch(Arc<Shared>);
+pub(crate) struct Dispatch(Arc<Shared>);
 
 struct Shared {
     routes: Arc<Routes>,

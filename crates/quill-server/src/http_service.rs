@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -12,7 +11,7 @@ use quill_core::BoxError;
 use quill_transport::adapt::{
     FromTower, HttpBody, TowerService, request_from_http, response_to_http,
 };
-use quill_transport::{Body, BoxBody, HttpRequest, HttpResponse, RecvBody, Service};
+use quill_transport::{BoxBody, HttpRequest, HttpResponse, RecvBody, Service};
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 use tower_layer::Layer;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use quill::{Protocol, QuillClient};
 
-use crate::probe::{ProbeClient, ProbeRequest, Served, eventually, say, serve};
+use crate::probe::{ProbeClient, ProbeRequest, Served, eventually, say, serve_with};
 
 /// How long the consumer stalls.
 const STALL: Duration = Duration::from_secs(5);
@@ -20,6 +20,20 @@ const SERVER_CREDITS: u32 = 16;
 /// What the transport's windows and buffers can hold of messages this size,
 /// generously: a stream's window on both sides and what hyper buffers.
 const WINDOW_MESSAGES: u32 = (2 * 1024 * 1024 + 512 * 1024) / MESSAGE_BYTES;
+
+/// A server whose messages take the bytes that they have: compressed, a window
+/// would hold many more of them.
+async fn serve() -> Served {
+    serve_with(|builder| builder.enable_compression(false)).await
+}
+
+/// A call that hangs fails the test that made it.
+async fn in_time<T>(what: &str, call: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(Duration::from_secs(30), call).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what} hangs"),
+    }
+}
 
 fn credited(served: &Served) -> ProbeClient {
     let client: QuillClient = served
@@ -135,25 +149,38 @@ async fn a_stalled_reader_of_a_bidi_stream_stops_both_makers() {
 async fn with_credits_every_kind_of_call_still_works() {
     let served = serve().await;
     let client = credited(&served);
-    assert_eq!(client.one(say("x")).await.unwrap().message().text, "x");
+    let one = in_time("unary", client.one(say("x"))).await;
+    assert_eq!(one.unwrap().message().text, "x");
     let messages = stream::iter((0..1000).map(|n| say(&n.to_string())));
-    assert_eq!(client.up(messages).await.unwrap().message().number, 1000);
+    let up = in_time("client stream", client.up(messages)).await;
+    assert_eq!(up.unwrap().message().number, 1000);
     let request = ProbeRequest {
         count: 1000,
         ..say("x")
     };
-    let mut answers = client.down(request).await.unwrap().into_inner();
+    let down = in_time("server stream", client.down(request)).await;
+    let mut answers = down.unwrap().into_inner();
     for n in 0..1000 {
-        assert_eq!(answers.message().await.unwrap().unwrap().number, n);
+        let answer = in_time("server stream", answers.message()).await;
+        assert_eq!(answer.unwrap().unwrap().number, n);
     }
-    assert!(answers.message().await.unwrap().is_none());
+    assert!(
+        in_time("its end", answers.message())
+            .await
+            .unwrap()
+            .is_none()
+    );
     let messages = stream::iter((0..1000).map(|n| say(&n.to_string())));
-    let mut answers = client.both(messages).await.unwrap().into_inner();
+    let both = in_time("bidi", client.both(messages)).await;
+    let mut answers = both.unwrap().into_inner();
     for n in 0..1000 {
-        assert_eq!(
-            answers.message().await.unwrap().unwrap().text,
-            n.to_string()
-        );
+        let answer = in_time("bidi", answers.message()).await;
+        assert_eq!(answer.unwrap().unwrap().text, n.to_string());
     }
-    assert!(answers.message().await.unwrap().is_none());
+    assert!(
+        in_time("its end", answers.message())
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
