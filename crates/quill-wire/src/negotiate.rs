@@ -1,7 +1,7 @@
 //! Which protocol, format and encodings a head names.
 
 use quill_core::compression::Encoding;
-use quill_core::{Format, Headers, HttpMethod, RequestHead};
+use quill_core::{Headers, HttpMethod, RequestHead};
 
 use crate::protocol::Wire;
 
@@ -74,16 +74,6 @@ pub(crate) fn reads_problems(headers: &Headers) -> bool {
             .any(|value| value.to_ascii_lowercase().contains(wanted))
     };
     names("prefer", "prism=") || names("accept", PROBLEM_JSON)
-}
-
-/// The format a media type's suffix names: after `prefix`, `` and `+proto` are
-/// binary, `+json` is JSON, anything else is not ours.
-pub(crate) fn format_after(media_type: &str, prefix: &str) -> Option<Format> {
-    let lower = media_type.to_ascii_lowercase();
-    match lower.strip_prefix(prefix)? {
-        "" => Some(Format::Proto),
-        suffix => Format::from_name(suffix.strip_prefix('+')?),
-    }
 }
 
 /// The first encoding of `offered` (a comma-separated list) that this build
