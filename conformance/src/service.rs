@@ -75,12 +75,15 @@ impl ConformanceService for Conformance {
     {
         let info = info_of_one(&request, to_any(request.message()));
         let asked = request.into_inner().response_definition;
-        answer_many(asked.into_option().unwrap_or_default(), info, None, |payload| {
-            ServerStreamResponse {
+        answer_many(
+            asked.into_option().unwrap_or_default(),
+            info,
+            None,
+            |payload| ServerStreamResponse {
                 payload: payload.into(),
                 ..Default::default()
-            }
-        })
+            },
+        )
     }
 
     async fn bidi_stream(
