@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quill_core::compression::Encoding;
 use quill_core::{DecodeLimits, Format};
 use quill_transport::tls::ClientTls;
 use quill_transport::{Channel, ClientOptions, Endpoint};
@@ -93,6 +94,20 @@ impl ClientBuilder {
     /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip stops at 9.
     pub fn compression_level(mut self, level: u8) -> Self {
         self.options.compression_level = level;
+        self
+    }
+
+    /// The encodings that answers may have, the preferred first: zstd and gzip
+    /// unless said otherwise. Requests use the first, where
+    /// [`enable_compression`](Self::enable_compression) asks for one.
+    pub fn encodings(mut self, encodings: impl IntoIterator<Item = Encoding>) -> Self {
+        self.options.accept = encodings.into_iter().collect();
+        self
+    }
+
+    /// Messages of fewer bytes are sent as they are; 1 KiB by default.
+    pub fn compress_bytes_min(mut self, bytes: usize) -> Self {
+        self.options.compress_bytes_min = bytes;
         self
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quill_core::compression::Encoding;
 use quill_core::{BoxError, DecodeLimits, Incoming, Method, Reply, Request, Response};
 use quill_transport::adapt::{FromTower, HttpBody};
 use quill_transport::{HttpRequest, HttpServer, Listener, RecvBody, ServerOptions, tls::ServerTls};
@@ -167,6 +168,19 @@ impl<L> ServerBuilder<L> {
     /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip stops at 9.
     pub fn compression_level(mut self, level: u8) -> Self {
         self.wire.compression_level = level;
+        self
+    }
+
+    /// The encodings that may be used both ways, the preferred first: zstd and
+    /// gzip unless said otherwise. Others are refused, which names these.
+    pub fn encodings(mut self, encodings: impl IntoIterator<Item = Encoding>) -> Self {
+        self.wire.accept = encodings.into_iter().collect();
+        self
+    }
+
+    /// Messages of fewer bytes are sent as they are; 1 KiB by default.
+    pub fn compress_bytes_min(mut self, bytes: usize) -> Self {
+        self.wire.compress_bytes_min = bytes;
         self
     }
 

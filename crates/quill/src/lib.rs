@@ -7,6 +7,7 @@
 //! server and a client, in `build.rs`; [`include_proto!`] brings them in.
 
 pub use futures_core::Stream;
+pub use quill_core::compression::Encoding;
 pub use quill_core::{
     BuffaCodec, BuffaViewCodec, CallContext, Cancellation, Code, Codec, CodecError, Deadline,
     DecodeLimits, Detail, Error, ErrorDetail, Extensions, Format, HttpVersion, Idempotency,
