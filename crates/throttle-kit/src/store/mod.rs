@@ -1,0 +1,5 @@
+//! The stores. Each is one implementation of a trait in [`backend`](crate::backend).
+
+mod noop;
+
+pub use noop::NoopBackend;
