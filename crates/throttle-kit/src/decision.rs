@@ -22,18 +22,25 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a decision that nobody looks at limits nothing"]
 pub struct Decision {
-    state: State,
+    basis: Basis,
     cost: u32,
     outcome: Outcome,
     degraded: bool,
+    shadowed: bool,
 }
 
+/// What the figures follow from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
-    /// GCRA: everything follows from the debt, in units of the quota.
+enum Basis {
+    /// GCRA: the debt, in units of the quota.
     Debt { quota: Quota, debt: u64 },
     /// Another algorithm: stated.
-    Stated(Figures),
+    Stated {
+        reset_ns: u64,
+        retry_ns: u64,
+        limit: u32,
+        remaining: u32,
+    },
 }
 
 /// The figures of a decision, for stores that do not keep a debt.
@@ -53,20 +60,21 @@ impl Decision {
     #[inline]
     pub(crate) const fn allowed(quota: &Quota, debt: u64, cost: u32) -> Self {
         Self {
-            state: State::Debt {
+            basis: Basis::Debt {
                 quota: *quota,
                 debt,
             },
             cost,
             outcome: Outcome::Allowed,
             degraded: false,
+            shadowed: false,
         }
     }
 
     #[inline]
     pub(crate) const fn refused(quota: &Quota, debt: u64, cost: u32) -> Self {
         Self {
-            state: State::Debt {
+            basis: Basis::Debt {
                 quota: *quota,
                 debt,
             },
@@ -77,6 +85,7 @@ impl Decision {
                 Outcome::InsufficientCapacity
             },
             degraded: false,
+            shadowed: false,
         }
     }
 
@@ -94,12 +103,18 @@ impl Decision {
     }
 
     /// A decision of an algorithm that is not GCRA.
-    pub const fn from_figures(figures: Figures, cost: u32, outcome: Outcome) -> Self {
+    pub fn from_figures(figures: Figures, cost: u32, outcome: Outcome) -> Self {
         Self {
-            state: State::Stated(figures),
+            basis: Basis::Stated {
+                reset_ns: nanos(figures.reset_after),
+                retry_ns: nanos(figures.retry_after),
+                limit: figures.limit,
+                remaining: figures.remaining,
+            },
             cost,
             outcome,
             degraded: false,
+            shadowed: false,
         }
     }
 
@@ -109,10 +124,10 @@ impl Decision {
         self
     }
 
-    /// The same figures, but allowed: what shadow mode hands on.
-    pub(crate) const fn into_allowed(mut self) -> Self {
+    /// The same figures, but allowed: what shadow mode makes of a refusal.
+    pub(crate) const fn let_pass(&mut self) {
         self.outcome = Outcome::Allowed;
-        self
+        self.shadowed = true;
     }
 
     /// Whether the caller may go on.
@@ -135,6 +150,21 @@ impl Decision {
         self.degraded
     }
 
+    /// Whether this was a refusal that shadow mode let pass.
+    #[must_use]
+    pub const fn is_shadowed(&self) -> bool {
+        self.shadowed
+    }
+
+    /// Cells that were taken, and can be given back.
+    pub(crate) const fn charged(&self) -> u32 {
+        if self.is_allowed() && !self.shadowed {
+            self.cost
+        } else {
+            0
+        }
+    }
+
     /// Cells asked for; for an allowed check, cells that were taken. 0 for a peek.
     #[must_use]
     pub const fn cost(&self) -> u32 {
@@ -143,32 +173,32 @@ impl Decision {
 
     /// Cells that may be taken at once: the quota's burst.
     #[must_use]
-    pub const fn limit(&self) -> u32 {
-        match &self.state {
-            State::Debt { quota, .. } => quota.burst(),
-            State::Stated(figures) => figures.limit,
+    pub fn limit(&self) -> u32 {
+        match &self.basis {
+            Basis::Debt { quota, .. } => quota.burst(),
+            Basis::Stated { limit, .. } => *limit,
         }
     }
 
     /// Whole cells left now; counts down with each check.
     #[must_use]
     pub fn remaining(&self) -> u32 {
-        match &self.state {
-            State::Debt { quota, debt } => {
+        match &self.basis {
+            Basis::Debt { quota, debt } => {
                 let free = quota.window_units() - debt;
                 let cells = free.checked_div(quota.interval_units()).unwrap_or(0);
                 u32::try_from(cells).unwrap_or(quota.burst())
             }
-            State::Stated(figures) => figures.remaining,
+            Basis::Stated { remaining, .. } => *remaining,
         }
     }
 
     /// Until the whole budget is back.
     #[must_use]
     pub fn reset_after(&self) -> Duration {
-        match &self.state {
-            State::Debt { quota, debt } => quota.duration(*debt),
-            State::Stated(figures) => figures.reset_after,
+        match &self.basis {
+            Basis::Debt { quota, debt } => quota.duration(*debt),
+            Basis::Stated { reset_ns, .. } => Duration::from_nanos(*reset_ns),
         }
     }
 
@@ -176,12 +206,14 @@ impl Decision {
     /// passes, if nobody else takes cells meanwhile. Rounded up.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        match (self.outcome, &self.state) {
-            (Outcome::Denied, State::Debt { quota, debt }) => {
+        match (self.outcome, &self.basis) {
+            (Outcome::Denied, Basis::Debt { quota, debt }) => {
                 let needed = u64::from(self.cost) * quota.interval_units();
                 Some(quota.duration((debt + needed).saturating_sub(quota.window_units())))
             }
-            (Outcome::Denied, State::Stated(figures)) => Some(figures.retry_after),
+            (Outcome::Denied, Basis::Stated { retry_ns, .. }) => {
+                Some(Duration::from_nanos(*retry_ns))
+            }
             _ => None,
         }
     }
@@ -200,6 +232,10 @@ impl Decision {
     }
 }
 
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn secs_ceil(span: Duration) -> u64 {
     span.as_secs() + u64::from(span.subsec_nanos() > 0)
 }
@@ -216,3 +252,5 @@ pub struct JointDecision {
     /// were charged; otherwise none was.
     pub decision: Decision,
 }
+
+const _: () = assert!(size_of::<Decision>() <= 40);

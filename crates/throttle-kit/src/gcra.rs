@@ -25,7 +25,7 @@
 
 use crate::backend::Operation;
 use crate::decision::Decision;
-use crate::quota::{COARSE_SHIFT, FINE_SHIFT, Quota};
+use crate::quota::{Quota, Scale};
 
 /// When a key's budget is whole again, in one word.
 ///
@@ -45,12 +45,14 @@ impl Tat {
 
     /// The word as a store keeps it.
     #[must_use]
+    #[inline]
     pub const fn to_bits(self) -> u64 {
         self.0
     }
 
     /// A word as a store kept it; any value is taken, and clamped when used.
     #[must_use]
+    #[inline]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
@@ -58,7 +60,7 @@ impl Tat {
     /// The moment `debt` units of `quota` after `now_ns`.
     #[inline]
     pub(crate) const fn at(now_ns: u64, debt: u64, quota: &Quota) -> Self {
-        Self(now_word(now_ns, quota.shift()).wrapping_add(debt))
+        Self(now_word(now_ns, quota.scale()).wrapping_add(debt))
     }
 
     /// How far this lies ahead of `now_ns`, in units of `quota` and clamped to
@@ -66,10 +68,10 @@ impl Tat {
     /// key out for longer than its burst.
     #[inline]
     pub(crate) const fn debt(self, now_ns: u64, quota: &Quota) -> u64 {
-        let ahead = if (self.0 ^ quota.shift() as u64 >> 1) & 1 == 0 {
-            self.0.wrapping_sub(now_word(now_ns, quota.shift())) as i64
+        let ahead = if (self.0 ^ flag(quota.scale())) & 1 == 0 {
+            self.0.wrapping_sub(now_word(now_ns, quota.scale())) as i64
         } else {
-            self.ahead_in_other_unit(now_ns, quota.shift())
+            self.ahead_in_other_unit(now_ns, quota.scale())
         };
         let debt = if ahead > 0 { ahead as u64 } else { 0 };
         if debt > quota.window_units() {
@@ -79,39 +81,53 @@ impl Tat {
         }
     }
 
+    /// The debt of a word that [`charge_word`] made.
+    #[inline]
+    pub(crate) const fn debt_unclamped(self, now_ns: u64, quota: &Quota) -> u64 {
+        self.0.wrapping_sub(now_word(now_ns, quota.scale()))
+    }
+
     #[cold]
-    const fn ahead_in_other_unit(self, now_ns: u64, shift: u8) -> i64 {
-        let ahead = self.0.wrapping_sub(now_word(now_ns, self.shift())) as i64;
+    const fn ahead_in_other_unit(self, now_ns: u64, scale: Scale) -> i64 {
+        let ahead = self.0.wrapping_sub(now_word(now_ns, self.scale())) as i64;
         if ahead <= 0 {
-            0
-        } else if shift == FINE_SHIFT {
-            ahead.saturating_mul(1 << (FINE_SHIFT - COARSE_SHIFT)) & !1
-        } else {
-            ((ahead - 1) >> FINE_SHIFT << COARSE_SHIFT) + 2
+            return 0;
+        }
+        match scale {
+            Scale::Fine => ahead.saturating_mul(1 << 10) & !1,
+            // Up to the next whole nanosecond.
+            Scale::Coarse => (((ahead - 1) >> 11) << 1) + 2,
         }
     }
 
     /// Nanoseconds until this is past; at most 0 when it is.
     #[inline]
     pub(crate) const fn ahead_ns(self, now_ns: u64) -> i64 {
-        let ahead = self.0.wrapping_sub(now_word(now_ns, self.shift())) as i64;
-        ahead >> self.shift()
+        let ahead = self.0.wrapping_sub(now_word(now_ns, self.scale())) as i64;
+        ahead >> self.scale() as u8
     }
 
-    const fn shift(self) -> u8 {
+    #[inline]
+    const fn scale(self) -> Scale {
         if self.0 & 1 == 0 {
-            COARSE_SHIFT
+            Scale::Coarse
         } else {
-            FINE_SHIFT
+            Scale::Fine
         }
     }
 }
 
-/// Now as a word of the unit that `shift` names: 1 coarse, 11 fine.
+/// Now as a word of that scale.
 #[inline]
-const fn now_word(now_ns: u64, shift: u8) -> u64 {
-    // 1 >> 1 is 0 and 11 >> 1 is odd: the flag costs no branch.
-    (now_ns << shift) | (shift as u64 >> 1 & 1)
+const fn now_word(now_ns: u64, scale: Scale) -> u64 {
+    (now_ns << scale as u8) | flag(scale)
+}
+
+/// Bit 0 of a word of that scale.
+#[inline]
+const fn flag(scale: Scale) -> u64 {
+    // 1 >> 1 is even and 11 >> 1 is odd: no branch.
+    scale as u64 >> 1 & 1
 }
 
 /// What an operation makes of a key's state.
@@ -173,6 +189,25 @@ pub(crate) const fn charge(debt: u64, quota: &Quota, n: u32) -> Option<u64> {
     let new = debt + n as u64 * quota.interval_units();
     if new <= quota.window_units() {
         Some(new)
+    } else {
+        None
+    }
+}
+
+/// The common case of a check in few instructions: the state counts in the
+/// quota's unit and the `n` cells fit. `n` must be 1 to `burst`.
+#[inline]
+pub(crate) const fn charge_word(word: u64, now_ns: u64, quota: &Quota, n: u32) -> Option<u64> {
+    let now = now_word(now_ns, quota.scale());
+    if (word ^ now) & 1 != 0 {
+        return None;
+    }
+    let ahead = word.wrapping_sub(now) as i64;
+    let debt = if ahead > 0 { ahead as u64 } else { 0 };
+    // The product is at most the window, 2^62, and the debt below 2^63.
+    let new = debt + n as u64 * quota.interval_units();
+    if new <= quota.window_units() {
+        Some(now.wrapping_add(new))
     } else {
         None
     }

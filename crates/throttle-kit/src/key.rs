@@ -8,19 +8,37 @@ use std::sync::Arc;
 /// What the bytes of a key are, so that keys of different kinds never meet:
 /// the text `AAAA` and the address 65.65.65.65 are two keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
 #[non_exhaustive]
 pub enum Kind {
     /// Text, or any other bytes as they are.
-    Bytes = b'b',
+    Bytes,
     /// A number, big-endian: 8 bytes, or 16 of a `u128`.
-    Int = b'i',
+    Int,
     /// An address: 4 or 16 bytes.
-    Ip = b'a',
-    /// Several keys, each as its kind, its length (four bytes, big-endian) and its bytes.
-    Tuple = b't',
+    Ip,
+    /// Several keys, each as its kind's letter, its length (four bytes,
+    /// big-endian) and its bytes.
+    Tuple,
     /// What a [`Hash`] implementation fed to its hasher.
-    Hashed = b'h',
+    Hashed,
+}
+
+/// How many kinds there are.
+#[cfg(feature = "in-memory")]
+pub(crate) const KINDS: usize = 5;
+
+impl Kind {
+    /// The letter that stands for it in canonical forms.
+    #[must_use]
+    pub const fn letter(self) -> u8 {
+        match self {
+            Self::Bytes => b'b',
+            Self::Int => b'i',
+            Self::Ip => b'a',
+            Self::Tuple => b't',
+            Self::Hashed => b'h',
+        }
+    }
 }
 
 /// Something that can be limited: text, bytes, numbers, addresses, tuples of
@@ -82,7 +100,7 @@ impl<'a> KeyRef<'a> {
         out.extend_from_slice(name.len().to_string().as_bytes());
         out.push(b':');
         out.extend_from_slice(name);
-        out.extend_from_slice(&[b':', self.kind as u8, b':']);
+        out.extend_from_slice(&[b':', self.kind.letter(), b':']);
         out.extend_from_slice(self.bytes);
     }
 }
@@ -149,6 +167,7 @@ impl Namespace {
     /// A 64-bit hash of the name, 0 of the default one. Names are the
     /// operator's choice, not a client's, so it needs no secret.
     #[must_use]
+    #[inline]
     pub const fn id(&self) -> u64 {
         self.id
     }
@@ -415,7 +434,7 @@ macro_rules! key_tuple {
                 $(
                     let bytes = $name.bytes();
                     let bytes = bytes.as_ref();
-                    out.extend(&[$name::KIND as u8]);
+                    out.extend(&[$name::KIND.letter()]);
                     // A key of 4 GiB is not told from one of 0 bytes more.
                     out.extend(&(bytes.len() as u32).to_be_bytes());
                     out.extend(bytes);

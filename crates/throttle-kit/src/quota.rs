@@ -10,9 +10,16 @@ use std::time::Duration;
 /// slower rates), so that no quota ever admits more than it says.
 const FINE_BELOW_NS: u128 = 1 << 14;
 
-/// Bits by which a nanosecond is shifted left in a state word: see [`Tat`](crate::gcra::Tat).
-pub(crate) const COARSE_SHIFT: u8 = 1;
-pub(crate) const FINE_SHIFT: u8 = 11;
+/// What a state word counts: see [`Tat`](crate::gcra::Tat). The value is the
+/// number of bits by which a nanosecond is shifted left in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(crate) enum Scale {
+    /// Nanoseconds.
+    Coarse = 1,
+    /// 1024ths of a nanosecond.
+    Fine = 11,
+}
 
 /// The longest a full burst may take to come back, in units of the state word:
 /// 2^61 ns or 73 years; 26 days for a fine quota, more than any `u32` burst takes.
@@ -47,7 +54,7 @@ pub struct Quota {
     /// `burst` intervals, in units of the state word.
     window: u64,
     burst: u32,
-    shift: u8,
+    scale: Scale,
 }
 
 /// Why a quota cannot be built.
@@ -86,7 +93,7 @@ impl Quota {
         interval: 0,
         window: 0,
         burst: 0,
-        shift: COARSE_SHIFT,
+        scale: Scale::Coarse,
     };
 
     /// `n` cells in `period`, of which `burst` may be taken at once.
@@ -116,10 +123,10 @@ impl Quota {
         let n = n as u128;
         let fine = period_ns < FINE_BELOW_NS * n;
         // Whole units first, then the flag bit below them: intervals are even.
-        let (interval, shift) = if fine {
-            ((period_ns << (FINE_SHIFT - 1)).div_ceil(n) << 1, FINE_SHIFT)
+        let (interval, scale) = if fine {
+            ((period_ns << 10).div_ceil(n) << 1, Scale::Fine)
         } else {
-            (period_ns.div_ceil(n) << 1, COARSE_SHIFT)
+            (period_ns.div_ceil(n) << 1, Scale::Coarse)
         };
         // u32::MAX a second has an interval of 478 units.
         if fine && interval < 476 {
@@ -132,7 +139,7 @@ impl Quota {
             interval: interval as u64,
             window: (interval * burst as u128) as u64,
             burst,
-            shift,
+            scale,
         })
     }
 
@@ -200,6 +207,7 @@ impl Quota {
 
     /// Cells that may be taken at once; 0 for a quota that denies all.
     #[must_use]
+    #[inline]
     pub const fn burst(&self) -> u32 {
         self.burst
     }
@@ -214,7 +222,7 @@ impl Quota {
     /// stores that count in units of their own. 0 for a quota that denies all.
     #[must_use]
     pub const fn interval_picos(&self) -> u128 {
-        (self.interval as u128 * 1000).div_ceil(1 << self.shift)
+        (self.interval as u128 * 1000).div_ceil(1 << self.scale as u32)
     }
 
     /// Time in which a spent burst comes back whole.
@@ -225,35 +233,41 @@ impl Quota {
 
     /// Whether nothing is ever admitted: the quota was built of a 0 or overflowed.
     #[must_use]
+    #[inline]
     pub const fn denies_all(&self) -> bool {
         self.burst == 0
     }
 
     /// Whether `n` cells can ever be admitted together.
+    #[inline]
     pub(crate) const fn fits(&self, n: u32) -> bool {
         n <= self.burst && self.burst > 0
     }
 
+    #[inline]
     pub(crate) const fn interval_units(&self) -> u64 {
         self.interval
     }
 
+    #[inline]
     pub(crate) const fn window_units(&self) -> u64 {
         self.window
     }
 
-    pub(crate) const fn shift(&self) -> u8 {
-        self.shift
+    #[inline]
+    pub(crate) const fn scale(&self) -> Scale {
+        self.scale
     }
 
     /// A span of state word units as time, rounded up.
+    #[inline]
     pub(crate) const fn duration(&self, units: u64) -> Duration {
-        Duration::from_nanos(units.div_ceil(1 << self.shift))
+        Duration::from_nanos(units.div_ceil(1 << self.scale as u32))
     }
 
     /// A span of time as state word units: even, rounded up, at most the window.
     pub(crate) fn units(&self, span: Duration) -> u64 {
-        let units = span.as_nanos().saturating_mul(1 << self.shift);
+        let units = span.as_nanos().saturating_mul(1 << self.scale as u32);
         u64::try_from(units).unwrap_or(u64::MAX).min(self.window)
     }
 }
