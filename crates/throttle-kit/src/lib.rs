@@ -1,6 +1,7 @@
 //! Rate limits (under construction).
 
 pub mod backend;
+pub mod client_ip;
 #[cfg(feature = "in-memory")]
 pub mod clock;
 mod decision;
@@ -15,6 +16,7 @@ mod quota;
 pub mod store;
 
 pub use backend::{Demand, Joint, Operation, RateLimitBackend, SyncBackend};
+pub use client_ip::{ClientIpConfig, IpNet, MissingClientPolicy, ResolvedClient};
 #[cfg(all(feature = "in-memory", any(test, feature = "test-util")))]
 pub use clock::ManualClock;
 #[cfg(feature = "in-memory")]
