@@ -38,6 +38,7 @@ enum Basis {
     Stated {
         reset_ns: u64,
         retry_ns: u64,
+        window_ns: u64,
         limit: u32,
         remaining: u32,
     },
@@ -50,6 +51,8 @@ pub struct Figures {
     pub limit: u32,
     /// Cells that may still be taken now.
     pub remaining: u32,
+    /// The time in which a spent budget comes back whole.
+    pub window: Duration,
     /// Until the budget is whole.
     pub reset_after: Duration,
     /// Until the refused cells would be admitted; unused when allowed.
@@ -108,6 +111,7 @@ impl Decision {
             basis: Basis::Stated {
                 reset_ns: nanos(figures.reset_after),
                 retry_ns: nanos(figures.retry_after),
+                window_ns: nanos(figures.window),
                 limit: figures.limit,
                 remaining: figures.remaining,
             },
@@ -193,6 +197,15 @@ impl Decision {
         }
     }
 
+    /// The time in which a spent budget comes back whole.
+    #[must_use]
+    pub fn window(&self) -> Duration {
+        match &self.basis {
+            Basis::Debt { quota, .. } => quota.window(),
+            Basis::Stated { window_ns, .. } => Duration::from_nanos(*window_ns),
+        }
+    }
+
     /// Until the whole budget is back.
     #[must_use]
     pub fn reset_after(&self) -> Duration {
@@ -253,4 +266,5 @@ pub struct JointDecision {
     pub decision: Decision,
 }
 
-const _: () = assert!(size_of::<Decision>() <= 40);
+// It is copied on every check.
+const _: () = assert!(size_of::<Decision>() <= 48);

@@ -14,6 +14,8 @@ pub mod metrics;
 mod observe;
 mod quota;
 pub mod store;
+#[cfg(feature = "tower")]
+pub mod tower;
 
 pub use backend::{Demand, Joint, Operation, RateLimitBackend, SyncBackend};
 pub use client_ip::{ClientIpConfig, IpNet, MissingClientPolicy, ResolvedClient};
@@ -30,3 +32,7 @@ pub use quota::{Quota, QuotaError};
 #[cfg(feature = "in-memory")]
 pub use store::InMemoryBackend;
 pub use store::NoopBackend;
+#[cfg(feature = "sliding-window")]
+pub use store::SlidingWindowBackend;
+#[cfg(feature = "tower")]
+pub use tower::{RateLimitLayer, RateLimitService};

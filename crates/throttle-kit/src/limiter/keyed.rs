@@ -73,7 +73,7 @@ impl<B> KeyedRateLimiter<B> {
     }
 
     #[inline]
-    fn quota_of(&self, kind: Kind, bytes: &[u8]) -> Quota {
+    pub(crate) fn quota_of(&self, kind: Kind, bytes: &[u8]) -> Quota {
         self.overrides.quota(kind, bytes).unwrap_or(self.default)
     }
 }

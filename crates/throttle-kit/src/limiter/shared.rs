@@ -51,6 +51,16 @@ impl<B: RateLimitBackend> Core<B> {
         decision
     }
 
+    /// A check whose answer needs no waiting, if the backend is of that kind.
+    #[cfg(feature = "tower")]
+    pub(crate) fn apply_at_once(&self, key: KeyRef<'_>, quota: &Quota, n: u32) -> Option<Decision> {
+        let backend = &self.backend;
+        let mut decision = backend.apply_at_once(key, quota, n, Operation::Check)?;
+        let observer = &self.observer;
+        observer.observe(key.namespace, Operation::Check, &mut decision);
+        Some(decision)
+    }
+
     pub(crate) async fn apply_all(&self, demands: &[Demand<'_>]) -> JointDecision {
         let mut joint = self.backend.apply_all(demands).await;
         let observer = &self.observer;

@@ -2,7 +2,7 @@
 
 mod hash;
 mod sync;
-mod table;
+pub(super) mod table;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use hash::KeyHasher;
 use table::{Life, Table, Verdict};
 
 /// Keys that a store holds unless told otherwise.
-const KEYS_MAX_DEFAULT: usize = 65_536;
+pub(super) const KEYS_MAX_DEFAULT: usize = 65_536;
 
 /// Bits of a clock's reading that are looked at.
 const NOW_MASK: u64 = (1 << 62) - 1;
@@ -39,11 +39,28 @@ const NOW_MASK: u64 = (1 << 62) - 1;
 /// Clones share the state.
 pub struct InMemoryBackend<C = SystemClock>(Arc<Shared<C>>);
 
-struct Shared<C> {
+/// What the stores of this process are made of.
+pub(super) struct Shared<C> {
     clock: C,
-    hasher: KeyHasher,
-    table: Table,
-    keys_max: usize,
+    pub(super) hasher: KeyHasher,
+    pub(super) table: Table,
+    pub(super) keys_max: usize,
+}
+
+impl<C: Clock> Shared<C> {
+    pub(super) fn new(keys_max: usize, clock: C) -> Self {
+        Self {
+            clock,
+            hasher: KeyHasher::new(),
+            table: Table::new(keys_max),
+            keys_max,
+        }
+    }
+
+    #[inline]
+    pub(super) fn now_ns(&self) -> u64 {
+        self.clock.now_ns() & NOW_MASK
+    }
 }
 
 impl InMemoryBackend {
@@ -64,12 +81,7 @@ impl<C: Clock> InMemoryBackend<C> {
     /// With a clock of your own.
     #[must_use]
     pub fn with_clock(keys_max: usize, clock: C) -> Self {
-        Self(Arc::new(Shared {
-            clock,
-            hasher: KeyHasher::new(),
-            table: Table::new(keys_max),
-            keys_max,
-        }))
+        Self(Arc::new(Shared::new(keys_max, clock)))
     }
 
     /// Keys that it was made for.
@@ -82,7 +94,7 @@ impl<C: Clock> InMemoryBackend<C> {
     /// slow dashboards.
     #[must_use]
     pub fn live_keys(&self) -> usize {
-        self.0.table.live_keys::<Tat>(self.now_ns())
+        self.0.table.live_keys::<Tat>(self.0.now_ns())
     }
 
     /// Keys that lost their state while they owed something, because both
@@ -96,11 +108,6 @@ impl<C: Clock> InMemoryBackend<C> {
     #[must_use]
     pub fn table_bytes(&self) -> usize {
         self.0.table.bytes()
-    }
-
-    #[inline]
-    fn now_ns(&self) -> u64 {
-        self.0.clock.now_ns() & NOW_MASK
     }
 
     /// Any operation on a key in any state.
@@ -130,7 +137,7 @@ impl<C: Clock> SyncBackend for InMemoryBackend<C> {
     // constants.
     #[inline(always)]
     fn apply_now(&self, key: KeyRef<'_>, quota: &Quota, n: u32, operation: Operation) -> Decision {
-        let now_ns = self.now_ns();
+        let now_ns = self.0.now_ns();
         let fingerprint = self.0.hasher.fingerprint(key);
         if operation == Operation::Check && n.wrapping_sub(1) < quota.burst() {
             let next = |word| gcra::charge_word(word, now_ns, quota, n);

@@ -249,7 +249,7 @@ impl Table {
 
     /// Puts a new key into the table; false if it was there after all.
     fn insert<L: Life>(&self, fingerprint: u64, word: u64, now_ns: u64) -> bool {
-        let lock = &self.locks[fingerprint as usize % LOCKS];
+        let lock = &self.locks[(fingerprint >> 16) as usize % LOCKS];
         // The lock guards no data that a panic could have left half done.
         let _claim = lock.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
