@@ -157,7 +157,13 @@ pub fn step(tat: Tat, now_ns: u64, quota: &Quota, n: u32, operation: Operation) 
                 decision: Decision::allowed(quota, new, n),
             },
             None => Step {
-                tat,
+                // A debt that was cut down to the window is kept so, or it would
+                // be cut down again and again and never be paid.
+                tat: if debt > 0 && debt == quota.window_units() {
+                    Tat::at(now_ns, debt, quota)
+                } else {
+                    tat
+                },
                 decision: Decision::refused(quota, debt, n),
             },
         },

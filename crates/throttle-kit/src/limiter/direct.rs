@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::backend::Operation;
 use crate::clock::{Clock, SystemClock};
 use crate::decision::{Decision, Outcome};
 use crate::gcra::{self, Tat};
@@ -70,33 +71,37 @@ impl<C: Clock> DirectRateLimiter<C> {
     /// Takes `n` cells if they are all there, else none.
     #[inline]
     pub fn check_n_now(&self, n: u32) -> Decision {
-        let quota = &self.quota;
-        self.update(|debt| match gcra::charge(debt, quota, n) {
-            Some(new) => (new, Decision::allowed(quota, new, n)),
-            None => (debt, Decision::refused(quota, debt, n)),
-        })
+        let State { tat, clock } = &*self.shared;
+        let now_ns = clock.now_ns();
+        if n.wrapping_sub(1) < self.quota.burst() {
+            let word = tat.load(Ordering::Relaxed);
+            if let Some(new) = gcra::charge_word(word, now_ns, &self.quota, n)
+                && tat
+                    .compare_exchange(word, new, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok()
+            {
+                let debt = Tat::from_bits(new).debt_unclamped(now_ns, &self.quota);
+                return Decision::allowed(&self.quota, debt, n);
+            }
+        }
+        self.apply(now_ns, n, Operation::Check)
     }
 
     /// What a check of one cell would answer; takes nothing.
     pub fn peek_now(&self) -> Decision {
-        let tat = Tat::from_bits(self.shared.tat.load(Ordering::Relaxed));
-        let debt = tat.debt(self.shared.clock.now_ns(), &self.quota);
-        gcra::peek(debt, &self.quota, 1)
+        self.apply(self.shared.clock.now_ns(), 1, Operation::Peek)
     }
 
     /// Makes the budget whole.
     pub fn reset_now(&self) -> Decision {
-        self.update(|_| (0, Decision::allowed(&self.quota, 0, 0)))
+        self.apply(self.shared.clock.now_ns(), 0, Operation::Reset)
     }
 
     /// Gives back what `decision` took: for work that was not done after all.
     /// At most what is still owed is given back, and nothing for a refusal.
     pub fn refund_now(&self, decision: Decision) -> Decision {
         let n = decision.charged();
-        self.update(|debt| {
-            let left = gcra::refund(debt, &self.quota, n);
-            (left, Decision::allowed(&self.quota, left, 0))
-        })
+        self.apply(self.shared.clock.now_ns(), n, Operation::Refund)
     }
 
     /// Waits until `n` cells are there together and takes them.
@@ -138,22 +143,20 @@ impl<C: Clock> DirectRateLimiter<C> {
         self.until_n_ready(1, jitter).await
     }
 
-    /// Replaces the debt by what `decide` makes of it.
-    #[inline]
-    fn update(&self, decide: impl Fn(u64) -> (u64, Decision)) -> Decision {
-        let State { tat, clock } = &*self.shared;
-        let now_ns = clock.now_ns();
+    /// Any operation on any state.
+    #[inline(never)]
+    fn apply(&self, now_ns: u64, n: u32, operation: Operation) -> Decision {
+        // The word is all there is: it guards no other memory.
+        let tat = &self.shared.tat;
         let mut word = tat.load(Ordering::Relaxed);
         loop {
-            let debt = Tat::from_bits(word).debt(now_ns, &self.quota);
-            let (new, decision) = decide(debt);
-            if new == debt {
-                return decision;
+            let step = gcra::step(Tat::from_bits(word), now_ns, &self.quota, n, operation);
+            let new = step.tat.to_bits();
+            if new == word {
+                return step.decision;
             }
-            let next = Tat::at(now_ns, new, &self.quota).to_bits();
-            // The word is all there is: it guards no other memory.
-            match tat.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return decision,
+            match tat.compare_exchange_weak(word, new, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return step.decision,
                 Err(current) => word = current,
             }
         }

@@ -69,6 +69,11 @@ impl Window {
         fingerprint & !EXPONENT_MASK | self.exponent as u64
     }
 
+    /// Whether the clock stepped back to this window since the word was written.
+    pub(super) const fn is_before(&self, word: u64) -> bool {
+        word != 0 && is_ahead(word >> (64 - START_BITS), self.start)
+    }
+
     const fn left_ns(&self) -> u64 {
         self.length_ns - self.elapsed_ns
     }
@@ -112,7 +117,7 @@ impl Count {
         let start = word >> (64 - START_BITS);
         if word == 0 {
             Self::NONE
-        } else if start == window.start || is_ahead(start, window.start) {
+        } else if start == window.start || window.is_before(word) {
             // Ahead: the clock stepped back. What was counted still counts, for
             // two windows from here.
             stored

@@ -82,44 +82,46 @@ impl<C: Clock> SyncBackend for SlidingWindowBackend<C> {
         let Some(window) = Window::of(quota, now_ns) else {
             return Decision::refused(quota, 0, n);
         };
-        let fingerprint = window.stamp(self.0.hasher.fingerprint(key));
-        self.0
-            .table
-            .update::<Count, _>(fingerprint, now_ns, |word| {
-                let count = Count::read(word, &window);
-                let fits = count.fits(n, &window);
-                let (new, outcome) = match operation {
-                    Operation::Check if fits => (count.plus(n), Outcome::Allowed),
-                    Operation::Check => (count, refusal(n, &window)),
-                    Operation::Peek if fits => (count, Outcome::Allowed),
-                    Operation::Peek => (count, refusal(n, &window)),
-                    Operation::Reset => (Count::NONE, Outcome::Allowed),
-                    Operation::Refund => (count.minus(n), Outcome::Allowed),
-                };
-                let cost = match (operation, outcome) {
-                    (Operation::Check, _) => n,
-                    (Operation::Peek, Outcome::Denied | Outcome::InsufficientCapacity) => n,
-                    _ => 0,
-                };
-                let decision = decide(&new, &window, cost, outcome);
-                if new == count {
-                    return Verdict::Keep(decision);
-                }
-                let new_word = match operation {
-                    Operation::Reset => 0,
-                    _ => new.write(&window),
-                };
-                Verdict::Set(new_word, decision)
-            })
+        let Shared { hasher, table, .. } = &*self.0;
+        let fingerprint = window.stamp(hasher.fingerprint(key));
+        table.update::<Count, _>(fingerprint, now_ns, |word| {
+            let (new, decision) = step(word, &window, n, operation);
+            if new == word {
+                Verdict::Keep(decision)
+            } else {
+                Verdict::Set(new, decision)
+            }
+        })
     }
 }
 
-fn refusal(n: u32, window: &Window) -> Outcome {
-    if n > window.limit() {
-        Outcome::InsufficientCapacity
-    } else {
-        Outcome::Denied
-    }
+/// What an operation makes of a key's word.
+fn step(word: u64, window: &Window, n: u32, operation: Operation) -> (u64, Decision) {
+    let count = Count::read(word, window);
+    let outcome = match operation {
+        Operation::Reset | Operation::Refund => Outcome::Allowed,
+        Operation::Check | Operation::Peek if count.fits(n, window) => Outcome::Allowed,
+        _ if n > window.limit() => Outcome::InsufficientCapacity,
+        _ => Outcome::Denied,
+    };
+    let is_allowed = outcome == Outcome::Allowed;
+    let (new_count, new_word) = match operation {
+        Operation::Check if is_allowed && n > 0 => written(count.plus(n), window),
+        // A count that the clock stepped back behind is dated anew, or it would
+        // last until the clock has caught up.
+        Operation::Check if window.is_before(word) => written(count, window),
+        Operation::Check | Operation::Peek => (count, word),
+        Operation::Reset => (Count::NONE, 0),
+        Operation::Refund if word == 0 => (count, word),
+        Operation::Refund => written(count.minus(n), window),
+    };
+    let is_charge = operation == Operation::Check || !is_allowed;
+    let cost = if is_charge { n } else { 0 };
+    (new_word, decide(&new_count, window, cost, outcome))
+}
+
+fn written(count: Count, window: &Window) -> (Count, u64) {
+    (count, count.write(window))
 }
 
 fn decide(count: &Count, window: &Window, cost: u32, outcome: Outcome) -> Decision {
