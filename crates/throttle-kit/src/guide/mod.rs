@@ -1,0 +1,5 @@
+//! The guide.
+
+pub mod keys {
+    //! Keys.
+}

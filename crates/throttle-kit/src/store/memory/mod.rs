@@ -1,0 +1,179 @@
+//! State in this process: a flat table of known size.
+
+mod hash;
+mod sync;
+pub(super) mod table;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::backend::{Operation, SyncBackend};
+use crate::clock::{Clock, SystemClock};
+use crate::decision::Decision;
+use crate::gcra::{self, Tat};
+use crate::key::KeyRef;
+use crate::quota::Quota;
+use hash::KeyHasher;
+use table::{Life, Table, Verdict};
+
+/// Keys that a store holds unless told otherwise.
+pub(super) const KEYS_MAX_DEFAULT: usize = 65_536;
+
+/// Bits of a clock's reading that are looked at.
+const NOW_MASK: u64 = (1 << 62) - 1;
+
+/// GCRA state in this process, for a known number of keys.
+///
+/// All memory is taken when it is made: 20 bytes for each of `keys_max` keys
+/// (1.3 MB by default). Nothing is allocated, swept or grown afterwards, however
+/// many keys come by: a key whose budget is whole again is forgotten when its
+/// place is needed. With up to `keys_max` keys that still owe something, fewer
+/// than one in 5,000 loses its state early (its budget is then whole); beyond,
+/// those that owe least go first, and [`evicted_live`](Self::evicted_live)
+/// counts them. Quotas of very different length compete unfairly for a full
+/// table (the shorter debt goes first): give them backends of their own.
+///
+/// Keys are kept as 64-bit fingerprints: see the guide's part on
+/// [keys](crate::guide::keys) for what that means.
+///
+/// Clones share the state.
+pub struct InMemoryBackend<C = SystemClock>(Arc<Shared<C>>);
+
+/// What the stores of this process are made of.
+pub(super) struct Shared<C> {
+    clock: C,
+    pub(super) hasher: KeyHasher,
+    pub(super) table: Table,
+    pub(super) keys_max: usize,
+}
+
+impl<C: Clock> Shared<C> {
+    pub(super) fn new(keys_max: usize, clock: C) -> Self {
+        Self {
+            clock,
+            hasher: KeyHasher::new(),
+            table: Table::new(keys_max),
+            keys_max,
+        }
+    }
+
+    #[inline]
+    pub(super) fn now_ns(&self) -> u64 {
+        self.clock.now_ns() & NOW_MASK
+    }
+}
+
+impl InMemoryBackend {
+    /// For up to 65,536 keys that owe something at once.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_keys_max(KEYS_MAX_DEFAULT)
+    }
+
+    /// For up to `keys_max` keys that owe something at once.
+    #[must_use]
+    pub fn with_keys_max(keys_max: usize) -> Self {
+        Self::with_clock(keys_max, SystemClock::new())
+    }
+}
+
+impl<C: Clock> InMemoryBackend<C> {
+    /// With a clock of your own.
+    #[must_use]
+    pub fn with_clock(keys_max: usize, clock: C) -> Self {
+        Self(Arc::new(Shared::new(keys_max, clock)))
+    }
+
+    /// Keys that it was made for.
+    #[must_use]
+    pub fn keys_max(&self) -> usize {
+        self.0.keys_max
+    }
+
+    /// Keys that owe something now. Walks the whole table: for tests and
+    /// slow dashboards.
+    #[must_use]
+    pub fn live_keys(&self) -> usize {
+        self.0.table.live_keys::<Tat>(self.0.now_ns())
+    }
+
+    /// Keys that lost their state while they owed something, because both
+    /// their buckets were full. Stays near 0 unless `keys_max` is too small.
+    #[must_use]
+    pub fn evicted_live(&self) -> u64 {
+        self.0.table.evicted_live()
+    }
+
+    /// Bytes of the table.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.0.table.bytes()
+    }
+
+    /// Any operation on a key in any state.
+    #[inline(never)]
+    fn apply_any(
+        &self,
+        fingerprint: u64,
+        now_ns: u64,
+        quota: &Quota,
+        n: u32,
+        operation: Operation,
+    ) -> Decision {
+        self.0.table.update::<Tat, _>(fingerprint, now_ns, |word| {
+            let tat = Tat::from_bits(word);
+            let step = gcra::step(tat, now_ns, quota, n, operation);
+            if step.tat == tat || (tat == Tat::NEVER && operation != Operation::Check) {
+                Verdict::Keep(step.decision)
+            } else {
+                Verdict::Set(step.tat.to_bits(), step.decision)
+            }
+        })
+    }
+}
+
+impl<C: Clock> SyncBackend for InMemoryBackend<C> {
+    // Inlined into the limiters' generic methods, where `n` and `operation` are
+    // constants.
+    #[inline(always)]
+    fn apply_now(&self, key: KeyRef<'_>, quota: &Quota, n: u32, operation: Operation) -> Decision {
+        let now_ns = self.0.now_ns();
+        let fingerprint = self.0.hasher.fingerprint(key);
+        if operation == Operation::Check && n.wrapping_sub(1) < quota.burst() {
+            let next = |word| gcra::charge_word(word, now_ns, quota, n);
+            if let Some(word) = self.0.table.update_first(fingerprint, next) {
+                let debt = Tat::from_bits(word).debt_unclamped(now_ns, quota);
+                return Decision::allowed(quota, debt, n);
+            }
+        }
+        self.apply_any(fingerprint, now_ns, quota, n, operation)
+    }
+}
+
+impl Life for Tat {
+    #[inline]
+    fn left_ns(_: u64, word: u64, now_ns: u64) -> i64 {
+        Self::from_bits(word).ahead_ns(now_ns)
+    }
+}
+
+impl Default for InMemoryBackend {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<C> Clone for InMemoryBackend<C> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<C> fmt::Debug for InMemoryBackend<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InMemoryBackend")
+            .field("keys_max", &self.0.keys_max)
+            .field("evicted_live", &self.0.table.evicted_live())
+            .finish_non_exhaustive()
+    }
+}
