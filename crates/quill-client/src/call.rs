@@ -140,6 +140,10 @@ struct Answer {
     deadline: Option<Deadline>,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives for one call, and most calls have no credits"
+)]
 enum AnswerMessages {
     Direct(Receiver),
     Credited(Credits),
@@ -155,10 +159,11 @@ impl Outgo {
         let deadline = Deadline::earliest(asked, inherited.deadline);
         let mut call = client.new_call(method);
         call.metadata = parts.metadata;
-        if let Some(trace_parent) = &inherited.trace_parent {
-            if call.metadata.get("traceparent").is_none() {
-                call.metadata.append("traceparent", trace_parent)?;
-            }
+        if let Some(trace_parent) = &inherited.trace_parent
+            && call.metadata.get("traceparent").is_none()
+        {
+            // One that could not be sent on is not worth failing the call for.
+            let _ = call.metadata.append("traceparent", trace_parent);
         }
         if let Some(deadline) = deadline {
             let left = deadline.remaining(Instant::now());

@@ -53,7 +53,6 @@ impl QuillClient {
     }
 
     /// A client with other settings.
-    #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder::new()
     }

@@ -108,13 +108,13 @@ impl SendBody {
     fn fill(&mut self, cx: &mut Context<'_>) -> Result<(), TransportError> {
         while self.source.is_some() && self.out.body_bytes() < GATHER_BYTES_MAX {
             if self.poll_deadline(cx) {
-                self.finish(Err(deadline_exceeded()))?;
+                self.finish(Err(&deadline_exceeded()))?;
                 break;
             }
             self.settle_dues(cx)?;
             let blocked = !self.encoder.may_send();
             if blocked && self.credits_closed {
-                self.finish(Err(Error::canceled(
+                self.finish(Err(&Error::canceled(
                     "the peer closed its half without the credit that is needed to go on",
                 )))?;
                 break;
@@ -122,7 +122,7 @@ impl SendBody {
             match self.poll_source(cx, blocked) {
                 Poll::Pending => break,
                 Poll::Ready(Some(Ok(()))) => {}
-                Poll::Ready(Some(Err(error))) => self.finish(Err(error))?,
+                Poll::Ready(Some(Err(error))) => self.finish(Err(&error))?,
                 Poll::Ready(None) => self.finish(Ok(()))?,
             }
         }
@@ -197,17 +197,13 @@ impl SendBody {
     }
 
     /// Ends this half: a server says how, a client that fails resets.
-    fn finish(&mut self, result: Result<(), Error>) -> Result<(), TransportError> {
+    fn finish(&mut self, result: Result<(), &Error>) -> Result<(), TransportError> {
         self.source = None;
         self.guard = None;
-        if let (Side::Client, Err(error)) = (self.side, &result) {
+        if let (Side::Client, Err(error)) = (self.side, result) {
             let message = format!("the request was given up: {error}");
             return Err(TransportError::new(TransportErrorKind::Canceled, message));
         }
-        let result = match &result {
-            Ok(()) => Ok(()),
-            Err(error) => Err(error),
-        };
         self.encoder.end(result, &self.trailers, &mut self.out);
         Ok(())
     }

@@ -265,7 +265,7 @@ impl<L: RpcLayers> ServerBuilder<L> {
         let drain_limit = self.drain_limit;
         let layers = std::mem::take(&mut self.http_layers);
         let dispatch = self.into_dispatch();
-        let service = HttpLayer::wrap(layers, dispatch);
+        let service = HttpLayer::wrap(&layers, dispatch);
         Ok(BoundServer::new(http, service, drain_limit))
     }
 
@@ -273,7 +273,7 @@ impl<L: RpcLayers> ServerBuilder<L> {
     /// or on another HTTP server: `axum::Router::new().fallback_service(..)`.
     pub fn into_http_service(mut self) -> HttpService {
         let layers = std::mem::take(&mut self.http_layers);
-        HttpService::new(HttpLayer::wrap(layers, self.into_dispatch()))
+        HttpService::new(HttpLayer::wrap(&layers, self.into_dispatch()))
     }
 
     fn check(&self) -> Result<(), ServeError> {

@@ -60,7 +60,7 @@ impl HttpLayer {
     }
 
     /// Dispatch with these layers around it, the first outermost.
-    pub(crate) fn wrap(layers: Vec<HttpLayer>, dispatch: Dispatch) -> Front {
+    pub(crate) fn wrap(layers: &[HttpLayer], dispatch: Dispatch) -> Front {
         if layers.is_empty() {
             return Front::Direct(dispatch);
         }
