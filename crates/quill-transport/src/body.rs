@@ -141,7 +141,7 @@ impl Body for Full {
 }
 
 /// What is still read of a request's body that its handler did not read.
-pub(crate) const LINGER_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const LINGER_BYTES_MAX: usize = 256 * 1024;
 pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A body that the peer sends.

@@ -276,7 +276,8 @@ pub enum Event {
     /// The peer gave the call up.
     Cancel,
     /// The peer's half has ended: well, with trailing metadata; or, at a client,
-    /// with the error that the server answered. Nothing follows but credit.
+    /// with the error that the server answered, which holds the leading and the
+    /// trailing metadata. Nothing follows but credit.
     End(Result<Metadata, Error>),
 }
 
@@ -326,7 +327,8 @@ pub trait Encode: Send {
 
 /// Reads one side's half of a call, however its bytes are cut.
 pub trait Decode: Send {
-    /// Client: the answer's head. Returns its leading metadata.
+    /// Client: the answer's head. Returns its leading metadata; a head that is
+    /// all there is counts as the trailers, too.
     ///
     /// # Errors
     /// An answer that is none of this protocol.

@@ -43,6 +43,8 @@ enum Receive {
 #[derive(Debug, Default)]
 struct Answer {
     http_status: u16,
+    /// The head's metadata, which an error repeats.
+    leading: Metadata,
     /// A head that holds a status: the only trailers, unless a body follows.
     head: Option<Headers>,
     trailers: Option<Headers>,
@@ -181,12 +183,19 @@ impl GrpcDecoder {
             (Some(trailers), _) => status::read(trailers),
             (None, _) => Err(Error::internal("the answer ended without trailers")),
         };
-        let mut metadata = Metadata::new();
-        let fields = answer.head.iter().chain(&trailers);
-        let mut malformed = Ok(());
-        for fields in fields {
-            malformed = malformed.and(metadata::receive_all(fields, &mut metadata));
-        }
+        let (leading, last) = match (trailers, answer.head) {
+            // The head was all there is: it counts as the trailers, too.
+            (None, Some(head)) => (Metadata::new(), Some(head)),
+            (trailers, _) => (answer.leading, trailers),
+        };
+        let mut metadata = match &result {
+            Ok(()) => Metadata::new(),
+            Err(_) => leading,
+        };
+        let malformed = match &last {
+            Some(fields) => metadata::receive_all(fields, &mut metadata),
+            None => Ok(()),
+        };
         match result {
             Ok(()) => {
                 malformed?;
@@ -257,20 +266,22 @@ impl Decode for GrpcDecoder {
         // The server decides, whichever of the two forms was asked for.
         self.text = (content_type.wire == Wire::GrpcWeb { text: true }).then(TextDecoder::default);
         self.answer.http_status = head.status;
-        let mut metadata = Metadata::new();
-        if head.headers.first(status::STATUS).is_some() {
-            // The head is the trailers: all of it comes with the end.
-            self.answer.head = Some(head.headers.clone());
-            return Ok(metadata);
-        }
         if let Some(name) = head.headers.first(ENCODING) {
             self.receive = match encodings::accepted(name, &self.options.accept) {
                 Some(encoding) => Receive::Known(encoding),
                 None => Receive::Refused(encodings::refusal(name, &self.options.accept)),
             };
         }
-        metadata::receive_all(&head.headers, &mut metadata)?;
-        Ok(metadata)
+        let mut leading = Metadata::new();
+        let well_formed = metadata::receive_all(&head.headers, &mut leading);
+        if head.headers.first(status::STATUS).is_some() {
+            // What is malformed comes with the end, not to hide the status.
+            self.answer.head = Some(head.headers.clone());
+        } else {
+            well_formed?;
+        }
+        self.answer.leading = leading.clone();
+        Ok(leading)
     }
 
     fn feed(&mut self, bytes: Bytes) {

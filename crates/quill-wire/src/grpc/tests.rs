@@ -294,8 +294,12 @@ proptest! {
         }
         let end = match result {
             Ok(()) => Ok(trailing),
+            // Whoever sees only the error misses none of the metadata.
             Err(mut error) => {
-                error.metadata_mut().extend(&trailing);
+                let mut all = leading;
+                all.extend(error.metadata());
+                all.extend(&trailing);
+                *error.metadata_mut() = all;
                 Err(error)
             }
         };
@@ -334,10 +338,7 @@ proptest! {
                 prop_assert_eq!(error.code(), sent.code());
                 prop_assert_eq!(error.message(), sent.message());
                 prop_assert_eq!(error.details(), sent.details());
-                let mut all = Metadata::new();
-                if wire == Wire::Grpc {
-                    all.extend(&leading);
-                }
+                let mut all = leading;
                 all.extend(&trailing);
                 prop_assert_eq!(error.metadata(), &all);
             }
@@ -828,7 +829,7 @@ fn a_status_in_the_head_counts_only_without_body_and_trailers() {
     let ok = headers(&[("grpc-status", "0")]);
     let (messages, end) = outcome(Wire::Grpc, &head, &body, Some(&ok));
     assert_eq!(messages.len(), 1);
-    assert_eq!(end.unwrap(), metadata(&[("x-a", "1")]));
+    assert_eq!(end.unwrap(), Metadata::new());
     for trailers in [None, Some(&Headers::new())] {
         assert_eq!(
             code(outcome(Wire::Grpc, &head, &body, trailers)),
@@ -838,14 +839,14 @@ fn a_status_in_the_head_counts_only_without_body_and_trailers() {
 }
 
 #[test]
-fn a_head_with_a_status_gives_its_metadata_at_the_end_only() {
+fn a_head_that_is_all_there_is_counts_as_trailers_too() {
     let head = answer_head(&[
         ("content-type", "application/grpc"),
         ("grpc-status", "0"),
         ("x-a", "1"),
     ]);
     let mut decoder = call(Wire::Grpc, options()).decoder(Side::Client);
-    assert!(decoder.head(&head).unwrap().is_empty());
+    assert_eq!(decoder.head(&head).unwrap(), metadata(&[("x-a", "1")]));
     decoder.finish(None);
     let Some(Event::End(Ok(end))) = decoder.next().unwrap() else {
         panic!("no end");
