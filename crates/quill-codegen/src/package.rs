@@ -1,5 +1,6 @@
 //! One package's Rust file.
 
+use buffa_codegen::CodeGenWarning;
 use buffa_codegen::context::CodeGenContext;
 use buffa_codegen::{CodeGenConfig, GeneratedFile};
 use buffa_descriptor::generated::descriptor::FileDescriptorProto;
@@ -48,7 +49,12 @@ pub(crate) fn generate(
     let config = settings.config(&shadowed);
     let (generated, notes) = buffa_codegen::generate_with_diagnostics(&files, &wanted, &config)
         .map_err(|error| Error::new(error.to_string()))?;
-    let mut warnings: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    // A field whose short accessor on a view is missing can be read all the same;
+    // nobody should rename a field for that, so it is no warning.
+    let notes = notes
+        .iter()
+        .filter(|note| !matches!(note, CodeGenWarning::OwnedViewAccessorSuppressed { .. }));
+    let mut warnings: Vec<String> = notes.map(ToString::to_string).collect();
     let types = CodeGenContext::for_generate(&files, &wanted, &config);
     let mut packages = Vec::new();
     for messages in generated {
