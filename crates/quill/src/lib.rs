@@ -1,10 +1,38 @@
 //! Quill: a protobuf-first RPC framework.
 //!
-//! Write a `.proto` and a handler once; every caller works on one port: Quill's
-//! own framed streams, gRPC, gRPC-Web and Connect, over HTTP/1.1 and HTTP/2.
+//! Write a `.proto` and a handler once. One port then answers Quill's own
+//! framed protocol, gRPC, gRPC-Web and Connect, over HTTP/1.1 and HTTP/2.
 //!
-//! `quill-codegen` turns the `.proto` into messages, a trait to implement, a
-//! server and a client, in `build.rs`; [`include_proto!`] brings them in.
+//! - `quill-codegen` turns the `.proto` into messages, a trait to implement, a
+//!   server and a typed client, in `build.rs`; [`include_proto!`] brings them in.
+//! - [`Server`] serves them: [`Server::builder`] takes services, tower layers,
+//!   limits and TLS, and binds an address.
+//! - [`QuillClient`] makes calls, typed and untyped, in any of the protocols.
+//! - A call ends with an [`Error`]: a [`Code`], a message, typed details.
+//!
+//! A client that encodes and decodes for itself needs no generated code:
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use quill::{Protocol, QuillClient};
+//!
+//! let client = QuillClient::builder()
+//!     .base_url("http://localhost:8080")
+//!     .protocol(Protocol::Grpc)
+//!     .build()?;
+//! let reply = client.call("echo.v1.EchoService", "Echo", "\x0a\x02hi").await?;
+//! assert_eq!(reply, "\x0a\x02hi");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The repository's README builds a service from nothing; its guide goes
+//! through handlers, errors, streams, TLS, middleware and clients, and its
+//! examples run each of them.
+//!
+//! Features, all additive: `server` and `client`, both on by default.
+
+mod include_proto;
 
 pub use futures_core::Stream;
 pub use quill_core::compression::Encoding;
@@ -24,6 +52,8 @@ pub use quill_server::{
     Service, shutdown_signal,
 };
 
+pub use quill_transport::{ClientOptions, Drained, HttpVersions, Listener, ServerOptions};
+
 /// TLS for both sides.
 pub mod tls {
     pub use quill_transport::tls::*;
@@ -32,15 +62,6 @@ pub mod tls {
 /// Well-known types of protobuf, such as `Timestamp`.
 pub mod types {
     pub use buffa_types::*;
-}
-
-/// Brings in what `quill-codegen` generated for a package:
-/// `quill::include_proto!("echo.v1");`. Use it once a module.
-#[macro_export]
-macro_rules! include_proto {
-    ($package:literal) => {
-        include!(concat!(env!("OUT_DIR"), "/", $package, ".rs"));
-    };
 }
 
 /// What generated code names. Not for use by hand: it changes without notice.
