@@ -104,6 +104,10 @@ impl<C: Clock> DirectRateLimiter<C> {
 
     /// Gives back what `decision` took: for work that was not done after all.
     /// At most what is still owed is given back, and nothing for a refusal.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a decision can be given back once"
+    )]
     pub fn refund_now(&self, decision: Decision) -> Decision {
         let n = decision.charged();
         self.decide(n, Operation::Refund)
