@@ -36,42 +36,42 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "check_now",
-        limit: 135,
+        limit: 155,
         run: check_now,
     },
     Case {
         name: "check_now_ip",
-        limit: 135,
+        limit: 155,
         run: check_now_ip,
     },
     Case {
         name: "check_refused",
-        limit: 260,
+        limit: 370,
         run: check_refused,
     },
     Case {
         name: "check_fresh",
-        limit: 900,
+        limit: 1200,
         run: check_fresh,
     },
     Case {
         name: "keyed_check",
-        limit: 150,
+        limit: 190,
         run: keyed_check,
     },
     Case {
         name: "direct_check",
-        limit: 80,
+        limit: 70,
         run: direct_check,
     },
     Case {
         name: "client_ip_trusted_proxy",
-        limit: 450,
+        limit: 1050,
         run: client_ip_trusted_proxy,
     },
     Case {
         name: "client_ip_untrusted_peer",
-        limit: 40,
+        limit: 120,
         run: client_ip_untrusted_peer,
     },
 ];

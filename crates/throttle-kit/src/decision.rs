@@ -61,35 +61,32 @@ pub struct Figures {
 
 impl Decision {
     #[inline]
-    pub(crate) const fn allowed(quota: &Quota, debt: u64, cost: u32) -> Self {
+    pub(crate) const fn of_debt(quota: &Quota, debt: u64, cost: u32, outcome: Outcome) -> Self {
         Self {
             basis: Basis::Debt {
                 quota: *quota,
                 debt,
             },
             cost,
-            outcome: Outcome::Allowed,
+            outcome,
             degraded: false,
             shadowed: false,
         }
     }
 
     #[inline]
+    pub(crate) const fn allowed(quota: &Quota, debt: u64, cost: u32) -> Self {
+        Self::of_debt(quota, debt, cost, Outcome::Allowed)
+    }
+
+    #[inline]
     pub(crate) const fn refused(quota: &Quota, debt: u64, cost: u32) -> Self {
-        Self {
-            basis: Basis::Debt {
-                quota: *quota,
-                debt,
-            },
-            cost,
-            outcome: if quota.fits(cost) {
-                Outcome::Denied
-            } else {
-                Outcome::InsufficientCapacity
-            },
-            degraded: false,
-            shadowed: false,
-        }
+        let outcome = if quota.fits(cost) {
+            Outcome::Denied
+        } else {
+            Outcome::InsufficientCapacity
+        };
+        Self::of_debt(quota, debt, cost, outcome)
     }
 
     /// A decision of a store that keeps a debt of its own: how long after now
@@ -129,9 +126,10 @@ impl Decision {
     }
 
     /// The same figures, but allowed: what shadow mode makes of a refusal.
-    pub(crate) const fn let_pass(&mut self) {
+    pub(crate) const fn into_shadowed(mut self) -> Self {
         self.outcome = Outcome::Allowed;
         self.shadowed = true;
+        self
     }
 
     /// Whether the caller may go on.

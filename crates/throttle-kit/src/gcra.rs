@@ -24,7 +24,7 @@
 //! ```
 
 use crate::backend::Operation;
-use crate::decision::Decision;
+use crate::decision::{Decision, Outcome};
 use crate::quota::{Quota, Scale};
 
 /// When a key's budget is whole again, in one word.
@@ -145,42 +145,76 @@ pub struct Step {
 /// Total: no input panics or overflows.
 #[must_use]
 pub fn step(tat: Tat, now_ns: u64, quota: &Quota, n: u32, operation: Operation) -> Step {
+    let (tat, answer) = advance(tat, now_ns, quota, n, operation);
+    Step {
+        tat,
+        decision: answer.into_decision(quota, n, operation),
+    }
+}
+
+/// What a decision follows from, small enough for two registers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answer {
+    /// The debt after the operation, in units of the quota.
+    pub(crate) debt: u64,
+    pub(crate) outcome: Outcome,
+}
+
+impl Answer {
+    #[inline]
+    pub(crate) const fn allowed(debt: u64) -> Self {
+        Self {
+            debt,
+            outcome: Outcome::Allowed,
+        }
+    }
+
+    /// A decision on `n` cells.
+    #[inline]
+    pub(crate) const fn into_decision(self, quota: &Quota, n: u32, op: Operation) -> Decision {
+        // What was refused is what was asked for; only a check takes anything.
+        let is_charge = matches!(op, Operation::Check) || !matches!(self.outcome, Outcome::Allowed);
+        let cost = if is_charge { n } else { 0 };
+        Decision::of_debt(quota, self.debt, cost, self.outcome)
+    }
+}
+
+/// [`step`] without its decision.
+#[inline]
+pub(crate) const fn advance(
+    tat: Tat,
+    now_ns: u64,
+    quota: &Quota,
+    n: u32,
+    operation: Operation,
+) -> (Tat, Answer) {
     let debt = tat.debt(now_ns, quota);
-    match operation {
-        Operation::Check => match charge(debt, quota, n) {
-            Some(new) => Step {
-                tat: if n == 0 {
-                    tat
-                } else {
-                    Tat::at(now_ns, new, quota)
-                },
-                decision: Decision::allowed(quota, new, n),
-            },
-            None => Step {
-                // A debt that was cut down to the window is kept so, or it would
-                // be cut down again and again and never be paid.
-                tat: if debt > 0 && debt == quota.window_units() {
-                    Tat::at(now_ns, debt, quota)
-                } else {
-                    tat
-                },
-                decision: Decision::refused(quota, debt, n),
-            },
-        },
-        Operation::Peek => Step {
-            tat,
-            decision: peek(debt, quota, n),
-        },
-        Operation::Reset => Step {
-            tat: Tat::NEVER,
-            decision: Decision::allowed(quota, 0, 0),
-        },
-        Operation::Refund => {
-            let left = refund(debt, quota, n);
-            Step {
-                tat: Tat::at(now_ns, left, quota),
-                decision: Decision::allowed(quota, left, 0),
-            }
+    match (operation, charge(debt, quota, n)) {
+        (Operation::Check, Some(_)) if n == 0 => (tat, Answer::allowed(debt)),
+        (Operation::Check, Some(new)) => (Tat::at(now_ns, new, quota), Answer::allowed(new)),
+        (Operation::Peek, Some(_)) => (tat, Answer::allowed(debt)),
+        (Operation::Check | Operation::Peek, None) => {
+            let outcome = if quota.fits(n) {
+                Outcome::Denied
+            } else {
+                Outcome::InsufficientCapacity
+            };
+            // A debt that was cut down to the window is kept so, or it would be
+            // cut down again and again and never be paid.
+            let is_cut = debt > 0 && debt == quota.window_units();
+            let tat = if is_cut && matches!(operation, Operation::Check) {
+                Tat::at(now_ns, debt, quota)
+            } else {
+                tat
+            };
+            (tat, Answer { debt, outcome })
+        }
+        (Operation::Reset, _) => (Tat::NEVER, Answer::allowed(0)),
+        (Operation::Refund, _) => {
+            // What is no longer owed cannot be given back.
+            let paid = (n as u64).saturating_mul(quota.interval_units());
+            let left = debt.saturating_sub(paid);
+            (Tat::at(now_ns, left, quota), Answer::allowed(left))
         }
     }
 }
@@ -217,19 +251,4 @@ pub(crate) const fn charge_word(word: u64, now_ns: u64, quota: &Quota, n: u32) -
     } else {
         None
     }
-}
-
-/// What a check of `n` would answer, with nothing charged.
-#[inline]
-pub(crate) fn peek(debt: u64, quota: &Quota, n: u32) -> Decision {
-    match charge(debt, quota, n) {
-        Some(_) => Decision::allowed(quota, debt, 0),
-        None => Decision::refused(quota, debt, n),
-    }
-}
-
-/// The debt after giving back `n` cells: what is no longer owed stays so.
-#[inline]
-pub(crate) const fn refund(debt: u64, quota: &Quota, n: u32) -> u64 {
-    debt.saturating_sub((n as u64).saturating_mul(quota.interval_units()))
 }

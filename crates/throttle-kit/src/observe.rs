@@ -28,24 +28,26 @@ impl Observer {
     }
 
     /// Reports a decision, and turns a refusal around in shadow mode.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn observe(
         &self,
         namespace: &Namespace,
         operation: Operation,
-        decision: &mut Decision,
-    ) {
+        decision: Decision,
+    ) -> Decision {
         #[cfg(feature = "metrics")]
         if operation == Operation::Check {
-            self.counters.count(namespace, decision, self.shadow);
+            self.counters.count(namespace, &decision, self.shadow);
         }
-        if !decision.is_allowed() {
-            self.refusal(namespace, operation, decision);
+        if decision.is_allowed() {
+            decision
+        } else {
+            self.refusal(namespace, operation, decision)
         }
     }
 
     #[cold]
-    fn refusal(&self, namespace: &Namespace, operation: Operation, decision: &mut Decision) {
+    fn refusal(&self, namespace: &Namespace, operation: Operation, decision: Decision) -> Decision {
         if operation == Operation::Check {
             // Never the key: it may be a secret, and there is no end of them.
             tracing::debug!(
@@ -61,7 +63,9 @@ impl Observer {
             );
         }
         if self.shadow {
-            decision.let_pass();
+            decision.into_shadowed()
+        } else {
+            decision
         }
     }
 }

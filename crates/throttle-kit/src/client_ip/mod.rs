@@ -59,7 +59,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{HeaderMap, HeaderName};
 
+use entry::{Forwarded, Grammar, List};
 pub use net::{ClientIpError, IpNet};
+
+static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// How many bits of an IPv6 address make a client, unless told otherwise.
 pub const IPV6_PREFIX_DEFAULT: u8 = 64;
@@ -161,15 +164,9 @@ pub fn resolve_client_identity(
         return Ok(from_peer);
     }
     let named = match &config.trusted_header {
-        None => config.walk(
-            headers,
-            &HeaderName::from_static("x-forwarded-for"),
-            entry::address,
-        ),
-        Some(name) if *name == http::header::FORWARDED => {
-            config.walk(headers, name, entry::forwarded)
-        }
-        Some(name) => config.walk(headers, name, entry::address),
+        None => config.walk(headers, &X_FORWARDED_FOR, &List),
+        Some(name) if *name == http::header::FORWARDED => config.walk(headers, name, &Forwarded),
+        Some(name) => config.walk(headers, name, &List),
     };
     Ok(match named {
         Ok(ip) => ResolvedClient {
@@ -186,15 +183,6 @@ pub fn resolve_client_identity(
 /// The chain does not name a client.
 struct Unusable;
 
-/// What an entry of the header says.
-enum Entry {
-    Address(IpAddr),
-    /// A proxy that does not say whom it saw.
-    Nobody,
-    /// Not an entry at all.
-    Garbage,
-}
-
 impl ClientIpConfig {
     fn trusts(&self, ip: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|net| net.contains(ip))
@@ -204,29 +192,29 @@ impl ClientIpConfig {
         &self,
         headers: &HeaderMap,
         name: &HeaderName,
-        read: fn(&[u8]) -> Entry,
+        grammar: &impl Grammar,
     ) -> Result<IpAddr, Unusable> {
-        let lines = headers.get_all(name).into_iter().rev();
-        let entries = lines
-            .flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','))
-            .map(<[u8]>::trim_ascii)
-            .filter(|entry| !entry.is_empty());
+        let mut to_skip = self.num_trusted_hops;
         let mut leftmost = Err(Unusable);
-        for (index, entry) in entries.enumerate() {
-            let entry = read(entry);
-            if index < self.num_trusted_hops {
-                // Skipped by count, but garbage may have upset the count.
-                match entry {
-                    Entry::Garbage => return Err(Unusable),
-                    Entry::Address(_) | Entry::Nobody => continue,
+        for line in headers.get_all(name).into_iter().rev() {
+            for entry in line.as_bytes().rsplit(|byte| *byte == b',') {
+                let entry = entry.trim_ascii();
+                if entry.is_empty() {
+                    continue;
                 }
-            }
-            let Entry::Address(ip) = entry else {
-                return Err(Unusable);
-            };
-            leftmost = Ok(ip);
-            if !self.trusts(ip) {
-                break;
+                if to_skip > 0 {
+                    // Garbage may have upset the count.
+                    if !grammar.is_entry(entry) {
+                        return Err(Unusable);
+                    }
+                    to_skip -= 1;
+                    continue;
+                }
+                let ip = grammar.address(entry).ok_or(Unusable)?;
+                if !self.trusts(ip) {
+                    return Ok(ip);
+                }
+                leftmost = Ok(ip);
             }
         }
         leftmost

@@ -1,5 +1,26 @@
-//! The guide.
+//! The guide: what to know before a limit goes to work.
+//!
+//! - [Choosing a quota](quotas)
+//! - [Choosing a key](keys)
+//! - [Behind proxies](proxies)
+//! - [Across machines](machines)
+//! - [Rolling out in shadow mode](rollout)
+//! - [When the store is down](outages)
 
-pub mod keys {
-    //! Keys.
-}
+#[doc = include_str!("quotas.md")]
+pub mod quotas {}
+
+#[doc = include_str!("keys.md")]
+pub mod keys {}
+
+#[doc = include_str!("proxies.md")]
+pub mod proxies {}
+
+#[doc = include_str!("machines.md")]
+pub mod machines {}
+
+#[doc = include_str!("rollout.md")]
+pub mod rollout {}
+
+#[doc = include_str!("outages.md")]
+pub mod outages {}

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::backend::Operation;
 use crate::clock::{Clock, SystemClock};
 use crate::decision::{Decision, Outcome};
-use crate::gcra::{self, Tat};
+use crate::gcra::{self, Answer, Tat};
 use crate::limiter::{InsufficientCapacity, Jitter};
 use crate::quota::Quota;
 
@@ -72,36 +72,45 @@ impl<C: Clock> DirectRateLimiter<C> {
     #[inline]
     pub fn check_n_now(&self, n: u32) -> Decision {
         let State { tat, clock } = &*self.shared;
-        let now_ns = clock.now_ns();
-        if n.wrapping_sub(1) < self.quota.burst() {
-            let word = tat.load(Ordering::Relaxed);
-            if let Some(new) = gcra::charge_word(word, now_ns, &self.quota, n)
-                && tat
-                    .compare_exchange(word, new, Ordering::Relaxed, Ordering::Relaxed)
-                    .is_ok()
-            {
-                let debt = Tat::from_bits(new).debt_unclamped(now_ns, &self.quota);
-                return Decision::allowed(&self.quota, debt, n);
-            }
+        let (quota, now_ns) = (&self.quota, clock.now_ns());
+        let answer = match self.charge(tat.load(Ordering::Relaxed), now_ns, n) {
+            Some(word) => Answer::allowed(Tat::from_bits(word).debt_unclamped(now_ns, quota)),
+            None => self.apply(now_ns, n, Operation::Check),
+        };
+        answer.into_decision(quota, n, Operation::Check)
+    }
+
+    /// One attempt at the common case: the cells fit and nobody interferes.
+    #[inline]
+    fn charge(&self, word: u64, now_ns: u64, n: u32) -> Option<u64> {
+        if n.wrapping_sub(1) >= self.quota.burst() {
+            return None;
         }
-        self.apply(now_ns, n, Operation::Check)
+        let new = gcra::charge_word(word, now_ns, &self.quota, n)?;
+        let tat = &self.shared.tat;
+        let swap = tat.compare_exchange(word, new, Ordering::Relaxed, Ordering::Relaxed);
+        swap.is_ok().then_some(new)
     }
 
     /// What a check of one cell would answer; takes nothing.
     pub fn peek_now(&self) -> Decision {
-        self.apply(self.shared.clock.now_ns(), 1, Operation::Peek)
+        self.decide(1, Operation::Peek)
     }
 
     /// Makes the budget whole.
     pub fn reset_now(&self) -> Decision {
-        self.apply(self.shared.clock.now_ns(), 0, Operation::Reset)
+        self.decide(0, Operation::Reset)
     }
 
     /// Gives back what `decision` took: for work that was not done after all.
     /// At most what is still owed is given back, and nothing for a refusal.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a decision can be given back once"
+    )]
     pub fn refund_now(&self, decision: Decision) -> Decision {
         let n = decision.charged();
-        self.apply(self.shared.clock.now_ns(), n, Operation::Refund)
+        self.decide(n, Operation::Refund)
     }
 
     /// Waits until `n` cells are there together and takes them.
@@ -143,20 +152,26 @@ impl<C: Clock> DirectRateLimiter<C> {
         self.until_n_ready(1, jitter).await
     }
 
+    fn decide(&self, n: u32, operation: Operation) -> Decision {
+        let answer = self.apply(self.shared.clock.now_ns(), n, operation);
+        answer.into_decision(&self.quota, n, operation)
+    }
+
     /// Any operation on any state.
     #[inline(never)]
-    fn apply(&self, now_ns: u64, n: u32, operation: Operation) -> Decision {
+    fn apply(&self, now_ns: u64, n: u32, operation: Operation) -> Answer {
         // The word is all there is: it guards no other memory.
         let tat = &self.shared.tat;
         let mut word = tat.load(Ordering::Relaxed);
         loop {
-            let step = gcra::step(Tat::from_bits(word), now_ns, &self.quota, n, operation);
-            let new = step.tat.to_bits();
+            let before = Tat::from_bits(word);
+            let (after, answer) = gcra::advance(before, now_ns, &self.quota, n, operation);
+            let new = after.to_bits();
             if new == word {
-                return step.decision;
+                return answer;
             }
             match tat.compare_exchange_weak(word, new, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return step.decision,
+                Ok(_) => return answer,
                 Err(current) => word = current,
             }
         }

@@ -23,7 +23,10 @@ pub(crate) struct Overrides {
 /// On a cache line of its own: readers count themselves in the lock.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Shard(RwLock<HashMap<Box<[u8]>, Vec<(Kind, Quota)>>>);
+struct Shard(RwLock<HashMap<Box<[u8]>, OfKinds>>);
+
+/// The quotas of keys of the same bytes and different kinds.
+type OfKinds = Vec<(Kind, Quota)>;
 
 impl Overrides {
     pub(crate) fn new() -> Self {

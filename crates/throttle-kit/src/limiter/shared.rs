@@ -45,27 +45,24 @@ impl<B: RateLimitBackend> Core<B> {
         n: u32,
         operation: Operation,
     ) -> Decision {
-        let mut decision = self.backend.apply(key, quota, n, operation).await;
-        let observer = &self.observer;
-        observer.observe(key.namespace, operation, &mut decision);
-        decision
+        let decision = self.backend.apply(key, quota, n, operation).await;
+        self.observer.observe(key.namespace, operation, decision)
     }
 
     /// A check whose answer needs no waiting, if the backend is of that kind.
     #[cfg(feature = "tower")]
     pub(crate) fn apply_at_once(&self, key: KeyRef<'_>, quota: &Quota, n: u32) -> Option<Decision> {
         let backend = &self.backend;
-        let mut decision = backend.apply_at_once(key, quota, n, Operation::Check)?;
+        let decision = backend.apply_at_once(key, quota, n, Operation::Check)?;
         let observer = &self.observer;
-        observer.observe(key.namespace, Operation::Check, &mut decision);
-        Some(decision)
+        Some(observer.observe(key.namespace, Operation::Check, decision))
     }
 
     pub(crate) async fn apply_all(&self, demands: &[Demand<'_>]) -> JointDecision {
-        let mut joint = self.backend.apply_all(demands).await;
+        let JointDecision { binding, decision } = self.backend.apply_all(demands).await;
         let observer = &self.observer;
-        observer.observe(&self.namespace, Operation::Check, &mut joint.decision);
-        joint
+        let decision = observer.observe(&self.namespace, Operation::Check, decision);
+        JointDecision { binding, decision }
     }
 
     /// Takes `n` cells, waiting until they are there.
@@ -102,17 +99,15 @@ impl<B: SyncBackend> Core<B> {
         n: u32,
         operation: Operation,
     ) -> Decision {
-        let mut decision = self.backend.apply_now(key, quota, n, operation);
-        let observer = &self.observer;
-        observer.observe(key.namespace, operation, &mut decision);
-        decision
+        let decision = self.backend.apply_now(key, quota, n, operation);
+        self.observer.observe(key.namespace, operation, decision)
     }
 
     pub(crate) fn apply_all_now(&self, demands: &[Demand<'_>]) -> JointDecision {
-        let mut joint = self.backend.apply_all_now(demands);
+        let JointDecision { binding, decision } = self.backend.apply_all_now(demands);
         let observer = &self.observer;
-        observer.observe(&self.namespace, Operation::Check, &mut joint.decision);
-        joint
+        let decision = observer.observe(&self.namespace, Operation::Check, decision);
+        JointDecision { binding, decision }
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::backend::{Operation, SyncBackend};
 use crate::clock::{Clock, SystemClock};
 use crate::decision::Decision;
-use crate::gcra::{self, Tat};
+use crate::gcra::{self, Answer, Tat};
 use crate::key::KeyRef;
 use crate::quota::Quota;
 use hash::KeyHasher;
@@ -119,14 +119,14 @@ impl<C: Clock> InMemoryBackend<C> {
         quota: &Quota,
         n: u32,
         operation: Operation,
-    ) -> Decision {
+    ) -> Answer {
         self.0.table.update::<Tat, _>(fingerprint, now_ns, |word| {
             let tat = Tat::from_bits(word);
-            let step = gcra::step(tat, now_ns, quota, n, operation);
-            if step.tat == tat || (tat == Tat::NEVER && operation != Operation::Check) {
-                Verdict::Keep(step.decision)
+            let (new, answer) = gcra::advance(tat, now_ns, quota, n, operation);
+            if new == tat || (tat == Tat::NEVER && operation != Operation::Check) {
+                Verdict::Keep(answer)
             } else {
-                Verdict::Set(step.tat.to_bits(), step.decision)
+                Verdict::Set(new.to_bits(), answer)
             }
         })
     }
@@ -138,15 +138,19 @@ impl<C: Clock> SyncBackend for InMemoryBackend<C> {
     #[inline(always)]
     fn apply_now(&self, key: KeyRef<'_>, quota: &Quota, n: u32, operation: Operation) -> Decision {
         let now_ns = self.0.now_ns();
-        let fingerprint = self.0.hasher.fingerprint(key);
-        if operation == Operation::Check && n.wrapping_sub(1) < quota.burst() {
+        let Shared { hasher, table, .. } = &*self.0;
+        let fingerprint = hasher.fingerprint(key);
+        let charged = if operation == Operation::Check && n.wrapping_sub(1) < quota.burst() {
             let next = |word| gcra::charge_word(word, now_ns, quota, n);
-            if let Some(word) = self.0.table.update_first(fingerprint, next) {
-                let debt = Tat::from_bits(word).debt_unclamped(now_ns, quota);
-                return Decision::allowed(quota, debt, n);
-            }
-        }
-        self.apply_any(fingerprint, now_ns, quota, n, operation)
+            table.update_first(fingerprint, next)
+        } else {
+            None
+        };
+        let answer = match charged {
+            Some(word) => Answer::allowed(Tat::from_bits(word).debt_unclamped(now_ns, quota)),
+            None => self.apply_any(fingerprint, now_ns, quota, n, operation),
+        };
+        answer.into_decision(quota, n, operation)
     }
 }
 
