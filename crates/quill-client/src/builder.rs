@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
-use quill_core::{DecodeLimits, Format};
+use quill_core::{DecodeLimits, Format, HttpVersion};
 use quill_transport::tls::ClientTls;
 use quill_transport::{Channel, ClientOptions, Endpoint};
 use quill_wire::{Protocol, WireOptions};
@@ -203,6 +203,11 @@ impl ClientBuilder {
             protocol: self.protocol,
             format: self.format,
             timeout: self.timeout,
+            version: if self.channel.http1 {
+                HttpVersion::Http1
+            } else {
+                HttpVersion::Http2
+            },
             options: Arc::new(self.options),
         }
     }

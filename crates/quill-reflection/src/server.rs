@@ -53,7 +53,11 @@ impl Service for ReflectionServer {
 
     fn routes(self, routes: &mut Routes) {
         let catalog: Shared = Arc::new(self.0);
-        add(routes, &v1::server_reflection::SERVER_REFLECTION_INFO, &catalog);
+        add(
+            routes,
+            &v1::server_reflection::SERVER_REFLECTION_INFO,
+            &catalog,
+        );
         add(routes, &v1alpha::SERVER_REFLECTION_INFO, &catalog);
     }
 }

@@ -111,7 +111,12 @@ fn zoo() -> Vec<u8> {
 }
 
 fn files(names: &[&str]) -> Said {
-    Said::Files(names.iter().map(|name| format!("zoo/v1/{name}.proto")).collect())
+    Said::Files(
+        names
+            .iter()
+            .map(|name| format!("zoo/v1/{name}.proto"))
+            .collect(),
+    )
 }
 
 fn symbol(name: &str) -> MessageRequest {
@@ -178,7 +183,14 @@ async fn imports_go_along_once_a_stream() {
     let said = reflecting
         .ask_v1(vec![symbol("zoo.v1.Zoo"), by_name, symbol("zoo.v1.Base")])
         .await;
-    assert_eq!(said, [files(&["zoo", "animal", "base"]), files(&["animal"]), files(&["base"])]);
+    assert_eq!(
+        said,
+        [
+            files(&["zoo", "animal", "base"]),
+            files(&["animal"]),
+            files(&["base"])
+        ]
+    );
 }
 
 #[tokio::test]
@@ -210,11 +222,16 @@ async fn what_is_not_there_is_an_error_in_the_stream_which_goes_on() {
         Some(MessageRequest::FileByFilename("zoo.proto".to_owned())),
         Some(extension("zoo.v1.Base", 151)),
         Some(extension("zoo.v1.Base", -1)),
-        Some(MessageRequest::AllExtensionNumbersOfType("zoo.v1.Zoo".to_owned())),
+        Some(MessageRequest::AllExtensionNumbersOfType(
+            "zoo.v1.Zoo".to_owned(),
+        )),
         None,
         Some(symbol("zoo.v1.Base")),
     ];
-    let said = reflecting.ask(&SERVER_REFLECTION_INFO, questions).await.unwrap();
+    let said = reflecting
+        .ask(&SERVER_REFLECTION_INFO, questions)
+        .await
+        .unwrap();
     for (said, (code, named)) in said.iter().zip([
         (5, "symbol \"zoo.v1.Unicorn\""),
         (5, "file \"zoo.proto\""),
@@ -242,7 +259,13 @@ async fn sets_are_combined_and_what_two_share_is_taken_once() {
 #[tokio::test]
 async fn a_set_that_cant_be_used_shows_at_once_and_at_each_call() {
     let broken = quill_reflection::server(b"\xff");
-    assert!(broken.error().unwrap().to_string().contains("can't be used"));
+    assert!(
+        broken
+            .error()
+            .unwrap()
+            .to_string()
+            .contains("can't be used")
+    );
     let reflecting = Reflecting::start(b"\xff").await;
     let list = MessageRequest::ListServices(String::new());
     let error = reflecting
