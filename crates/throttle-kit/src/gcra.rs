@@ -82,6 +82,7 @@ impl Tat {
     }
 
     /// The debt of a word that [`charge_word`] made.
+    #[cfg(feature = "in-memory")]
     #[inline]
     pub(crate) const fn debt_unclamped(self, now_ns: u64, quota: &Quota) -> u64 {
         self.0.wrapping_sub(now_word(now_ns, quota.scale()))
@@ -101,6 +102,7 @@ impl Tat {
     }
 
     /// Nanoseconds until this is past; at most 0 when it is.
+    #[cfg(feature = "in-memory")]
     #[inline]
     pub(crate) const fn ahead_ns(self, now_ns: u64) -> i64 {
         let ahead = self.0.wrapping_sub(now_word(now_ns, self.scale())) as i64;
@@ -236,6 +238,7 @@ pub(crate) const fn charge(debt: u64, quota: &Quota, n: u32) -> Option<u64> {
 
 /// The common case of a check in few instructions: the state counts in the
 /// quota's unit and the `n` cells fit. `n` must be 1 to `burst`.
+#[cfg(feature = "in-memory")]
 #[inline]
 pub(crate) const fn charge_word(word: u64, now_ns: u64, quota: &Quota, n: u32) -> Option<u64> {
     let now = now_word(now_ns, quota.scale());

@@ -24,7 +24,6 @@ pub enum Kind {
 }
 
 /// How many kinds there are.
-#[cfg(feature = "in-memory")]
 pub(crate) const KINDS: usize = 5;
 
 impl Kind {

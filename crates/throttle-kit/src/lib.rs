@@ -51,6 +51,7 @@ mod decision;
 pub mod gcra;
 pub mod guide;
 mod key;
+mod key_hasher;
 mod limiter;
 #[cfg(feature = "metrics")]
 pub mod metrics;

@@ -1,5 +1,6 @@
 //! Ten million keys that come once, and a thousand that matter.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use throttle_kit::{InMemoryBackend, ManualClock, Quota, RateLimiter};
@@ -7,6 +8,12 @@ use throttle_kit::{InMemoryBackend, ManualClock, Quota, RateLimiter};
 const KEYS_MAX: usize = 65_536;
 const LIVE: u64 = 1000;
 const FLOOD: u64 = 10_000_000;
+
+/// One test at a time: memory is the process's.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Resident memory of this process, where the system tells.
 fn resident_bytes() -> Option<u64> {
@@ -17,6 +24,7 @@ fn resident_bytes() -> Option<u64> {
 
 #[test]
 fn a_flood_costs_no_memory_and_no_state() {
+    let _alone = alone();
     let clock = ManualClock::new();
     let backend = InMemoryBackend::with_clock(KEYS_MAX, clock.clone());
     let live = RateLimiter::new(Quota::per_hour(10), backend.clone()).with_namespace("live");
@@ -49,6 +57,7 @@ fn a_flood_costs_no_memory_and_no_state() {
 
 #[test]
 fn beyond_the_table_those_that_owe_least_go_and_are_counted() {
+    let _alone = alone();
     let backend = InMemoryBackend::with_clock(KEYS_MAX, ManualClock::new());
     let limiter = RateLimiter::new(Quota::per_hour(10), backend.clone());
     for key in 0..LIVE {

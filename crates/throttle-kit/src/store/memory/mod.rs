@@ -1,6 +1,5 @@
 //! State in this process: a flat table of known size.
 
-mod hash;
 mod sync;
 pub(super) mod table;
 
@@ -12,8 +11,8 @@ use crate::clock::{Clock, SystemClock};
 use crate::decision::Decision;
 use crate::gcra::{self, Answer, Tat};
 use crate::key::KeyRef;
+use crate::key_hasher::KeyHasher;
 use crate::quota::Quota;
-use hash::KeyHasher;
 use table::{Life, Table, Verdict};
 
 /// Keys that a store holds unless told otherwise.

@@ -13,7 +13,7 @@ const TINY_BYTES_MAX: usize = 16;
 
 /// A keyed hash whose claim can be proved.
 ///
-/// The table keeps fingerprints only, so two keys of one fingerprint share a
+/// The in-memory tables keep fingerprints only, so two keys of one fingerprint share a
 /// budget. Keys are often chosen by clients, so what matters is that nobody can
 /// choose two that meet. Up to 64 bytes this is multilinear hashing (Lemire and
 /// Kaser, "Strongly universal string hashing is fast"): each word of 64 bits is
@@ -27,7 +27,7 @@ const TINY_BYTES_MAX: usize = 16;
 ///
 /// With k keys in a table the chance that a new one meets any of them is
 /// k / 2^64: one in 10^12 at ten million.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct KeyHasher {
     /// A summand for each kind and length of tiny keys: tabulation hashing,
     /// which is as good as a product and costs one addition.
