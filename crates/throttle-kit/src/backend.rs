@@ -149,19 +149,7 @@ pub trait RateLimitBackend: Clone + Send + Sync + 'static {
     /// refusal. Others may be refused meanwhile what is about to be given back;
     /// too much is never admitted.
     fn apply_all(&self, demands: &[Demand<'_>]) -> impl Future<Output = JointDecision> + Send {
-        async move {
-            let mut joint = Joint::default();
-            for (index, demand) in demands.iter().enumerate() {
-                let (key, quota, n) = (demand.key(), demand.quota(), demand.n());
-                let operation = joint.operation();
-                joint.add(index, self.apply(key, quota, n, operation).await);
-            }
-            for demand in joint.to_give_back(demands) {
-                let (key, quota, n) = (demand.key(), demand.quota(), demand.n());
-                let _ = self.apply(key, quota, n, Operation::Refund).await;
-            }
-            joint.into_decision()
-        }
+        apply_one_by_one(self, demands)
     }
 
     /// [`apply`](Self::apply) where the answer needs no waiting: `None` from
@@ -177,6 +165,24 @@ pub trait RateLimitBackend: Clone + Send + Sync + 'static {
         let _ = (key, quota, n, operation);
         None
     }
+}
+
+/// Charges demands one after the other, and gives back on a refusal.
+pub(crate) async fn apply_one_by_one<B: RateLimitBackend>(
+    backend: &B,
+    demands: &[Demand<'_>],
+) -> JointDecision {
+    let mut joint = Joint::default();
+    for (index, demand) in demands.iter().enumerate() {
+        let (key, quota, n) = (demand.key(), demand.quota(), demand.n());
+        let operation = joint.operation();
+        joint.add(index, backend.apply(key, quota, n, operation).await);
+    }
+    for demand in joint.to_give_back(demands) {
+        let (key, quota, n) = (demand.key(), demand.quota(), demand.n());
+        let _ = backend.apply(key, quota, n, Operation::Refund).await;
+    }
+    joint.into_decision()
 }
 
 /// A store in this process that never blocks. See the [module](self).

@@ -1,0 +1,103 @@
+-- Decides operations on keys by GCRA, on the server's clock.
+--
+-- KEYS[i]      the key of operation i; may repeat.
+-- ARGV[1]      'each': every operation stands alone;
+--              'all': checks of which all are charged, or none.
+-- ARGV[i + 1]  operation i, packed big-endian: a byte that says what to do
+--              (0 check, 1 peek, 2 reset, 3 refund, 4 lease), then the time its
+--              cells cost, the quota's window, and for a lease the time of the
+--              whole lease. Each time is two doubles: microseconds, and the
+--              rest in 2,048,000ths of one. All are whole numbers below 2^53.
+--
+-- Replies three integers for each operation: a status (0 refused, 1 allowed,
+-- 2 leased, -1 the key holds something else), and the key's debt as a time.
+--
+-- A key's value is the moment its budget is whole again: microseconds of the
+-- Unix epoch, a colon, the rest. Written with %.0f: Lua's own conversion of
+-- numbers to text keeps only 14 digits.
+
+local CHECK, PEEK, RESET, REFUND, LEASE = 0, 1, 2, 3, 4
+local WHOLE = 2048000
+
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local all = ARGV[1] == 'all'
+local debts, changed, reply, refused = {}, {}, {}, false
+
+local function read(key)
+  local value = redis.pcall('GET', key)
+  if type(value) == 'table' then return { foreign = true } end
+  if value then
+    local us, rest = string.match(value, '^(%d+):(%d+)$')
+    us, rest = tonumber(us), tonumber(rest)
+    if us and us >= now and rest < WHOLE then return { us - now, rest } end
+  end
+  return { 0, 0 }
+end
+
+local function charge(us, rest, cost, cost_rest, window, window_rest)
+  us, rest = us + cost, rest + cost_rest
+  if rest >= WHOLE then us, rest = us + 1, rest - WHOLE end
+  if us < window or (us == window and rest <= window_rest) then return us, rest end
+end
+
+for i = 1, #KEYS do
+  local key, packed = KEYS[i], ARGV[i + 1]
+  local what, cost, cost_rest, window, window_rest, at = struct.unpack('>Bdddd', packed)
+  local debt = debts[key]
+  if not debt then
+    debt = read(key)
+    debts[key] = debt
+    refused = refused or debt.foreign
+  end
+  local status, us, rest, store = -1, 0, 0, false
+  if not debt.foreign or what == RESET then
+    status, us, rest = 1, debt[1] or 0, debt[2] or 0
+    -- A smaller quota than before, or a clock that stepped back, locks nobody
+    -- out for longer than one window.
+    if us > window or (us == window and rest > window_rest) then us, rest = window, window_rest end
+    if what == RESET then
+      us, rest, store = 0, 0, true
+    elseif what == REFUND then
+      us, rest, store = us - cost, rest - cost_rest, cost + cost_rest > 0
+      if rest < 0 then us, rest = us - 1, rest + WHOLE end
+      if us < 0 then us, rest = 0, 0 end
+    else
+      local new, new_rest
+      if what == LEASE then
+        local lease, lease_rest = struct.unpack('>dd', packed, at)
+        new, new_rest = charge(us, rest, lease, lease_rest, window, window_rest)
+        if new then status = 2 end
+      end
+      if not new then
+        new, new_rest = charge(us, rest, cost, cost_rest, window, window_rest)
+      end
+      if not new then
+        status, refused = 0, true
+      elseif what ~= PEEK and not (all and refused) then
+        us, rest, store = new, new_rest, cost + cost_rest > 0
+      end
+    end
+  end
+  if store then
+    debts[key] = { us, rest }
+    changed[key] = true
+  end
+  local j = 3 * i
+  reply[j - 2], reply[j - 1], reply[j] = status, us, rest
+end
+
+if not (all and refused) then
+  for key in pairs(changed) do
+    local us, rest = debts[key][1], debts[key][2]
+    if us == 0 and rest == 0 then
+      redis.call('DEL', key)
+    else
+      -- Kept for a second longer than it matters, so that the expiry, which is
+      -- in milliseconds, never cuts a debt short.
+      redis.call('SET', key, string.format('%.0f:%.0f', now + us, rest),
+        'PX', string.format('%.0f', math.floor(us / 1000) + 1001))
+    end
+  end
+end
+return reply
