@@ -7,6 +7,8 @@ mod noop;
 pub mod redis;
 #[cfg(feature = "sliding-window")]
 mod sliding_window;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(any(feature = "redis", feature = "sqlite"))]
@@ -19,6 +21,8 @@ pub use noop::NoopBackend;
 pub use redis::RedisBackend;
 #[cfg(feature = "sliding-window")]
 pub use sliding_window::SlidingWindowBackend;
+#[cfg(feature = "redis")]
+pub use redis::RedisBackend;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteBackend;
 #[cfg(any(feature = "redis", feature = "sqlite"))]

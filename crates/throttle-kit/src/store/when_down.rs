@@ -23,8 +23,8 @@ pub enum WhenDown {
     /// says to come back after a second.
     Closed,
     /// Limit by a table in this process, so that `k` processes admit at most
-    /// `k` quotas together. The table starts out empty each time it is first
-    /// used after a while, and its charges are not carried over to the store.
+    /// `k` quotas together. It knows nothing of what the store had charged
+    /// before, and its own charges are not carried over to the store.
     #[default]
     Local,
 }
@@ -52,7 +52,8 @@ enum Policy {
 
 #[derive(Debug, Default)]
 struct Log {
-    down: bool,
+    /// Whether the last line told of trouble.
+    told: bool,
     last: Option<Instant>,
     silenced: u64,
     noted: Option<Instant>,
@@ -125,12 +126,12 @@ impl Fallback {
     /// Logs that the store could not be asked, unless that was said just now.
     pub(crate) fn log_down(&self, error: &dyn fmt::Display) {
         let mut log = self.lock();
-        log.down = true;
         if log.last.is_some_and(|last| last.elapsed() < LOG_EVERY) {
             log.silenced += 1;
             return;
         }
         log.last = Some(Instant::now());
+        log.told = true;
         let silenced = std::mem::take(&mut log.silenced);
         drop(log);
         tracing::warn!(
@@ -154,20 +155,15 @@ impl Fallback {
         }
     }
 
-    /// Logs that the store answers again, if it was said that it did not.
+    /// Logs that the store answers again, if it was told that it did not.
     pub(crate) fn log_up(&self) {
-        let mut log = self.lock();
-        if std::mem::take(&mut log.down) {
-            // A store that goes up and down all the time is told of once.
-            let quiet = log.silenced > 0 && log.last.is_some_and(|l| l.elapsed() < LOG_EVERY / 10);
-            drop(log);
-            if !quiet {
-                tracing::info!(
-                    target: "throttle_kit",
-                    store = self.store,
-                    "the store of rate limits answers again"
-                );
-            }
+        // A store that goes up and down all the time is told of once.
+        if std::mem::take(&mut self.lock().told) {
+            tracing::info!(
+                target: "throttle_kit",
+                store = self.store,
+                "the store of rate limits answers again"
+            );
         }
     }
 
@@ -188,6 +184,9 @@ impl Fallback {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use crate::key::Kind;
 
@@ -243,5 +242,48 @@ mod tests {
         assert_eq!(admitted(WhenDown::Open), 20);
         assert_eq!(admitted(WhenDown::Closed), 0);
         assert_eq!(admitted(WhenDown::Local), 5);
+    }
+
+    /// Counts events.
+    struct Counting(Arc<AtomicUsize>);
+
+    impl tracing::Subscriber for Counting {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        fn enter(&self, _: &tracing::span::Id) {}
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[test]
+    fn trouble_is_told_of_once() {
+        let events = Arc::new(AtomicUsize::new(0));
+        tracing::subscriber::with_default(Counting(Arc::clone(&events)), || {
+            let told = || events.swap(0, Ordering::Relaxed);
+            let fallback = Fallback::new("test", WhenDown::Open);
+            fallback.log_up();
+            assert_eq!(told(), 0, "it never was down");
+            fallback.log_down(&"gone");
+            fallback.log_up();
+            fallback.log_up();
+            assert_eq!(told(), 2, "down, and up");
+            for _ in 0..1000 {
+                fallback.log_down(&"gone");
+                fallback.log_up();
+            }
+            assert_eq!(told(), 0, "up and down within ten seconds");
+            for _ in 0..1000 {
+                fallback.log_note(&"apart");
+            }
+            assert_eq!(told(), 1);
+        });
     }
 }

@@ -11,7 +11,7 @@ use redis::{Client, IntoConnectionInfo};
 use super::error::RedisStoreError;
 use super::lane::Lane;
 use super::lease::Leases;
-use super::link::{Link, Target};
+use super::link::{CONNECT_TIMEOUT, Link, Target};
 use super::{RedisBackend, Shared};
 use crate::store::WhenDown;
 use crate::store::when_down::Fallback;
@@ -79,7 +79,8 @@ impl RedisBuilder {
     }
 
     /// How long a check waits for its answer, connecting included, before the
-    /// policy answers; 100 ms unless set. At least 1 ms.
+    /// policy answers; 100 ms unless set. At least 1 ms. A connection that takes
+    /// longer to make, up to a second, is there for later checks.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -182,7 +183,7 @@ impl RedisBuilder {
             }
             Whom::Cluster(nodes) => Target::Cluster(Box::new(
                 ClusterClient::builder(nodes.iter().map(String::as_str))
-                    .connection_timeout(self.timeout)
+                    .connection_timeout(self.timeout.max(CONNECT_TIMEOUT))
                     .response_timeout(self.timeout)
                     .build()?,
             )),

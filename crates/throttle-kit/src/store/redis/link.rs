@@ -1,5 +1,6 @@
 //! The connection: made when needed, thrown away when it failed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -7,11 +8,14 @@ use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::sentinel::SentinelClient;
 use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, ServerErrorKind};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::JoinHandle;
 
 use super::error::RedisStoreError;
 use super::script::{self, Answer, Mode, Request};
+
+/// How long a connection may take to be made, if checks may not take longer.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whom to connect to.
 pub(super) enum Target {
@@ -22,7 +26,7 @@ pub(super) enum Target {
 
 /// One connection that all calls share: it is multiplexed.
 pub(super) struct Link {
-    established: Mutex<Slot>,
+    established: Arc<Mutex<Slot>>,
     timeout: Duration,
 }
 
@@ -65,11 +69,11 @@ impl Connection {
 impl Link {
     pub(super) fn new(target: Target, timeout: Duration) -> Self {
         Self {
-            established: Mutex::new(Slot {
+            established: Arc::new(Mutex::new(Slot {
                 target,
                 generation: 0,
                 connection: None,
-            }),
+            })),
             timeout,
         }
     }
@@ -97,49 +101,67 @@ impl Link {
             Ok(Ok(reply)) => script::answers(&reply, requests.len()),
             Ok(Err(error)) => {
                 if is_spoilt(&error) {
-                    self.discard(used).await;
+                    self.discard(used);
                 }
                 Err(error.into())
             }
             // The other end may be gone without a word: try another connection.
             Err(_) => {
-                self.discard(used).await;
+                self.discard(used);
                 Err(RedisStoreError::TimedOut(self.timeout))
             }
         }
     }
 
     async fn connection(&self) -> Result<(u64, Connection), RedisError> {
-        let mut slot = self.established.lock().await;
+        let slot = Arc::clone(&self.established).lock_owned().await;
         if let Some(established) = &slot.connection
             && !established.runtime.is_finished()
         {
             return Ok((slot.generation, established.connection.clone()));
         }
-        slot.connection = None;
-        let connection = slot.target.connect(self.timeout).await?;
-        slot.generation += 1;
-        slot.connection = Some(Established {
-            connection: connection.clone(),
-            runtime: tokio::spawn(std::future::pending()),
-        });
-        Ok((slot.generation, connection))
+        // In a task of its own: it goes on when this call has timed out, so
+        // that the next one finds a connection that took longer to make.
+        let timeout = self.timeout.max(CONNECT_TIMEOUT);
+        tokio::spawn(establish(slot, timeout))
+            .await
+            .unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::Interrupted).into()))
     }
 
-    async fn discard(&self, used: Option<u64>) {
-        let mut slot = self.established.lock().await;
-        // A cluster's connection is many, and mends each of them by itself.
-        if used == Some(slot.generation) && !matches!(slot.target, Target::Cluster(_)) {
+    fn discard(&self, used: Option<u64>) {
+        // Who holds the lock is making another connection already.
+        if let Ok(mut slot) = self.established.try_lock()
+            && used == Some(slot.generation)
+            // A cluster's connection is many, and mends each of them by itself.
+            && !matches!(slot.target, Target::Cluster(_))
+        {
             slot.connection = None;
         }
     }
+}
+
+async fn establish(
+    mut slot: OwnedMutexGuard<Slot>,
+    timeout: Duration,
+) -> Result<(u64, Connection), RedisError> {
+    slot.connection = None;
+    let connection = tokio::time::timeout(timeout, slot.target.connect(timeout))
+        .await
+        .unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))?;
+    slot.generation += 1;
+    slot.connection = Some(Established {
+        connection: connection.clone(),
+        runtime: tokio::spawn(std::future::pending()),
+    });
+    Ok((slot.generation, connection))
 }
 
 impl Target {
     async fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(timeout))
-            .set_response_timeout(Some(timeout));
+            // Each call has its own.
+            .set_response_timeout(None);
         Ok(match self {
             Self::Single(client) => Connection::Plain(
                 client
@@ -160,8 +182,6 @@ fn is_spoilt(error: &RedisError) -> bool {
         || error.is_io_error()
         || matches!(
             error.kind(),
-            ErrorKind::Server(
-                ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown | ServerErrorKind::NoPerm
-            )
+            ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown)
         )
 }

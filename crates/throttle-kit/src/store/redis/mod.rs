@@ -31,7 +31,8 @@
 //!
 //! A key lives in Redis only while it owes something, and a second longer. It
 //! takes about 100 bytes there, besides its name. The name is the prefix and
-//! [`KeyRef::write_canonical`].
+//! [`KeyRef::write_canonical`], as long as the key is: where clients choose keys,
+//! bound their length.
 //!
 //! - **One server**: [`RedisBackend::single`]. Version 5 or later, or Valkey.
 //! - **Sentinel**: [`RedisBackend::sentinel`]. After a failover the sentinels

@@ -12,9 +12,9 @@
 -- Replies three integers for each operation: a status (0 refused, 1 allowed,
 -- 2 leased, -1 the key holds something else), and the key's debt as a time.
 --
--- A key's value is the moment its budget is whole again: microseconds of the
--- Unix epoch, a colon, the rest. Written with %.0f: Lua's own conversion of
--- numbers to text keeps only 14 digits.
+-- A key's value is the moment its budget is whole again: a time since the Unix
+-- epoch, packed like the others. Numbers never become text here: Lua's own
+-- conversion keeps only 14 digits.
 
 local CHECK, PEEK, RESET, REFUND, LEASE = 0, 1, 2, 3, 4
 local WHOLE = 2048000
@@ -27,10 +27,9 @@ local debts, changed, reply, refused = {}, {}, {}, false
 local function read(key)
   local value = redis.pcall('GET', key)
   if type(value) == 'table' then return { foreign = true } end
-  if value then
-    local us, rest = string.match(value, '^(%d+):(%d+)$')
-    us, rest = tonumber(us), tonumber(rest)
-    if us and us >= now and rest < WHOLE then return { us - now, rest } end
+  if value and #value == 16 then
+    local us, rest = struct.unpack('>dd', value)
+    if us >= now and rest >= 0 and rest < WHOLE then return { us - now, rest } end
   end
   return { 0, 0 }
 end
@@ -95,8 +94,7 @@ if not (all and refused) then
     else
       -- Kept for a second longer than it matters, so that the expiry, which is
       -- in milliseconds, never cuts a debt short.
-      redis.call('SET', key, string.format('%.0f:%.0f', now + us, rest),
-        'PX', string.format('%.0f', math.floor(us / 1000) + 1001))
+      redis.call('PSETEX', key, math.floor(us / 1000) + 1001, struct.pack('>dd', now + us, rest))
     end
   end
 end

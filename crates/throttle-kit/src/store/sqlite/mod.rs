@@ -35,7 +35,8 @@
 //! A key takes a row while it owes something. Each transaction that writes also
 //! looks at some rows in turn and deletes those that are past, so the file stays
 //! as large as the keys that are live. At [`bytes_max`](SqliteBuilder::bytes_max)
-//! no new key is taken up: the policy for trouble, [`WhenDown`], answers.
+//! no new key is taken up: the policy for trouble, [`WhenDown`], answers. A key
+//! is kept as long as it is: where clients choose keys, bound their length.
 
 mod error;
 mod writer;
@@ -235,7 +236,10 @@ impl RateLimitBackend for SqliteBackend {
 
     async fn apply_all(&self, demands: &[Demand<'_>]) -> JointDecision {
         match self.try_apply_all(demands).await {
-            Ok(decision) => decision,
+            Ok(decision) => {
+                self.0.fallback.log_up();
+                decision
+            }
             Err(error) => {
                 self.0.fallback.log_down(&error);
                 self.0.fallback.apply_all(demands)
