@@ -84,10 +84,6 @@ pub use store::SqliteBackend;
 pub use store::WhenDown;
 #[cfg(feature = "sliding-window")]
 pub use store::SlidingWindowBackend;
-#[cfg(feature = "sqlite")]
-pub use store::SqliteBackend;
-#[cfg(any(feature = "redis", feature = "sqlite"))]
-pub use store::WhenDown;
 #[cfg(feature = "tower")]
 pub use tower::{RateLimitLayer, RateLimitService};
 

@@ -3,8 +3,6 @@
 #[cfg(feature = "in-memory")]
 pub(crate) mod memory;
 mod noop;
-#[cfg(feature = "redis")]
-pub mod redis;
 #[cfg(feature = "sliding-window")]
 mod sliding_window;
 #[cfg(feature = "redis")]
@@ -17,8 +15,6 @@ mod when_down;
 #[cfg(feature = "in-memory")]
 pub use memory::InMemoryBackend;
 pub use noop::NoopBackend;
-#[cfg(feature = "redis")]
-pub use redis::RedisBackend;
 #[cfg(feature = "sliding-window")]
 pub use sliding_window::SlidingWindowBackend;
 #[cfg(feature = "redis")]
