@@ -12,7 +12,7 @@ use quill_core::{
 };
 use quill_exchange::{
     CreditedInbound, Credits, DeadlineInbound, DirectInbound, Receiver, SendBody, Source,
-    StreamOutbound, UnaryOutbound, WholeBody, deadline_exceeded, from_transport,
+    StreamOutbound, UnaryOutbound, WholeBody, at_deadline, deadline_exceeded, from_transport,
 };
 use quill_wire::{Call, Decode, Out, Side};
 
@@ -287,9 +287,13 @@ async fn within<T>(
 ) -> Result<T, Error> {
     match deadline {
         None => work.await,
-        Some(deadline) => tokio::time::timeout_at(deadline.instant().into(), work)
-            .await
-            .unwrap_or_else(|_| Err(deadline_exceeded())),
+        Some(deadline) => {
+            let deadline = deadline.instant().into();
+            tokio::time::timeout_at(deadline, work)
+                .await
+                .unwrap_or_else(|_| Err(deadline_exceeded()))
+                .map_err(|error| at_deadline(error, deadline))
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::Sleep;
 
 use crate::credits::Credits;
 use crate::receive::{Receiver, gave_up, more_than_one, no_end, no_message};
-use crate::send::deadline_exceeded;
+use crate::send::{at_deadline, deadline_exceeded};
 
 /// Messages of a call without credits: the application's polls reach the
 /// transport, whose windows hold the sender back.
@@ -93,9 +93,11 @@ impl Inbound for DeadlineInbound {
         let Some(messages) = &mut this.messages else {
             return Poll::Ready(None);
         };
-        let polled = messages.as_mut().poll_message(cx);
-        if polled.is_ready() {
-            return polled;
+        if let Poll::Ready(message) = messages.as_mut().poll_message(cx) {
+            let deadline = this.deadline.deadline();
+            let message =
+                message.map(|message| message.map_err(|error| at_deadline(error, deadline)));
+            return Poll::Ready(message);
         }
         ready!(this.deadline.as_mut().poll(cx));
         // Dropping them resets the stream.

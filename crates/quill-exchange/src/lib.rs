@@ -18,6 +18,8 @@ pub use credits::Credits;
 pub use inbound::{CreditedInbound, DeadlineInbound, DirectInbound};
 pub use outbound::{StreamOutbound, UnaryOutbound};
 pub use receive::{Received, Receiver};
-pub use send::{CallGuard, SendBody, Source, StartFuture, deadline_exceeded, panicked};
+pub use send::{
+    CallGuard, SendBody, Source, StartFuture, at_deadline, deadline_exceeded, panicked,
+};
 pub use transport_error::from_transport;
 pub use whole::WholeBody;

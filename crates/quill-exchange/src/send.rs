@@ -6,10 +6,12 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use quill_core::{CallContext, Cancellation, Error, MessageSink, Metadata, Outbound, Outgoing};
+use quill_core::{
+    CallContext, Cancellation, Code, Error, MessageSink, Metadata, Outbound, Outgoing,
+};
 use quill_transport::{Body, Chunk, TransportError, TransportErrorKind};
 use quill_wire::{Encode, Encoder, Out, Side};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use crate::credits::Credits;
 use crate::whole::take_chunk;
@@ -311,8 +313,39 @@ pub fn deadline_exceeded() -> Error {
     Error::deadline_exceeded("the call's deadline passed before it ended")
 }
 
+/// What a caller makes of a call's error: a server that gives a call up because
+/// its deadline passed may do so before the caller's own timer fires, and a
+/// reset says no more than `canceled`.
+pub fn at_deadline(error: Error, deadline: Instant) -> Error {
+    if error.code() == Code::Canceled && Instant::now() >= deadline {
+        deadline_exceeded().with_source(error)
+    } else {
+        error
+    }
+}
+
 /// The error of a call whose handler panicked. What it said stays in the log of
 /// the panic hook.
 pub fn panicked() -> Error {
     Error::internal("the handler panicked")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_is_canceled_at_its_deadline_exceeded_it() {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let early = at_deadline(Error::canceled("reset"), deadline);
+        assert_eq!(early.code(), Code::Canceled);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let late = at_deadline(Error::canceled("reset"), deadline);
+        assert_eq!(late.code(), Code::DeadlineExceeded);
+        // What the server says itself is kept.
+        let other = at_deadline(Error::not_found("no user 7"), deadline);
+        assert_eq!(other.code(), Code::NotFound);
+    }
 }

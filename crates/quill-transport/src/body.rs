@@ -141,7 +141,7 @@ impl Body for Full {
 }
 
 /// What is still read of a request's body that its handler did not read.
-pub(crate) const LINGER_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const LINGER_BYTES_MAX: usize = 64 * 1024;
 pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A body that the peer sends.
@@ -163,6 +163,11 @@ enum Kind {
 pub(crate) trait Tie: Send {
     /// The body came to its good end.
     fn ended(&mut self);
+
+    /// A request's body was dropped before its end, on HTTP/1.1; this is it.
+    fn left(&mut self, body: hyper::body::Incoming) {
+        drop(body);
+    }
 }
 
 impl RecvBody {
@@ -211,11 +216,18 @@ impl Drop for RecvBody {
             return;
         }
         let nothing = Kind::Other(Box::pin(Empty));
-        let Kind::Http2(body) = std::mem::replace(&mut self.kind, nothing) else {
-            return;
-        };
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(timeout(LINGER_TIMEOUT, linger(body)));
+        match std::mem::replace(&mut self.kind, nothing) {
+            Kind::Http1(body) => {
+                if let Some(tie) = &mut self.tie {
+                    tie.left(body);
+                }
+            }
+            Kind::Http2(body) => {
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    runtime.spawn(timeout(LINGER_TIMEOUT, linger(body)));
+                }
+            }
+            Kind::Other(_) => {}
         }
     }
 }

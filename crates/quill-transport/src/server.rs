@@ -4,6 +4,7 @@ mod activity;
 mod connection;
 mod options;
 mod responder;
+mod unread;
 
 pub use options::{HttpVersions, ServerOptions};
 

@@ -19,13 +19,17 @@ use tokio_rustls::TlsAcceptor;
 use super::activity::{Activity, Due, Watched};
 use super::options::{HttpVersions, ServerOptions};
 use super::responder::Responder;
-use crate::body::{LINGER_BYTES_MAX, LINGER_TIMEOUT};
+use crate::body::LINGER_TIMEOUT;
 use crate::exchange::Service;
 use crate::io::{Io, Rewound, Socket};
 use crate::tls::{ALPN_HTTP1, ALPN_HTTP2, ServerTls};
 
 /// How an HTTP/2 connection begins (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What is still read of a request on HTTP/1.1 once the connection closes. A
+/// peer that has more on its way than fits the sockets' buffers loses the answer.
+const LINGER_BYTES_MAX: usize = 256 * 1024;
 
 /// How long an idle HTTP/2 peer may take to acknowledge that it must go.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -3,14 +3,17 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use http::HeaderValue;
+use http::header::CONNECTION;
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
-use quill_core::Peer;
-use std::sync::Arc;
+use quill_core::{HttpVersion, Peer};
 
 use super::activity::{Activity, Mark};
+use super::unread::Unread;
 use crate::adapt::HttpBody;
 use crate::body::RecvBody;
 use crate::exchange::{HttpRequest, HttpResponse, Service};
@@ -26,33 +29,42 @@ pub(super) struct Responder<S> {
 impl<S: Service> hyper::service::Service<http::Request<Incoming>> for Responder<S> {
     type Response = http::Response<Marked<S::Body>>;
     type Error = Infallible;
-    type Future = Answer<S::Future>;
+    type Future = Answer<S::Future, S::Body>;
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         let mark = self.activity.begin();
         let (parts, body) = request.into_parts();
+        let mut body = RecvBody::hyper(body, self.peer.version()).lingering();
+        let unread = (self.peer.version() == HttpVersion::Http1).then(Unread::new);
+        if let Some(unread) = &unread {
+            body = body.tied(unread.tie());
+        }
         let future = self.service.call(HttpRequest {
             head: fields::request_from_http(&parts),
-            body: RecvBody::hyper(body, self.peer.version()).lingering(),
+            body,
             peer: self.peer.clone(),
         });
         Answer {
             future,
             mark: Some(mark),
+            response: None,
+            unread,
         }
     }
 }
 
 pin_project! {
     /// The answer to come.
-    pub(super) struct Answer<F> {
+    pub(super) struct Answer<F, B> {
         #[pin]
         future: F,
         mark: Option<Mark>,
+        response: Option<HttpResponse<B>>,
+        unread: Option<Unread>,
     }
 }
 
-impl<F, B> Future for Answer<F>
+impl<F, B> Future for Answer<F, B>
 where
     F: Future<Output = HttpResponse<B>>,
     B: crate::Body,
@@ -61,8 +73,21 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let response = ready!(this.future.poll(cx));
-        let parts = fields::response_to_http(&response.head);
+        if this.response.is_none() {
+            *this.response = Some(ready!(this.future.poll(cx)));
+        }
+        let may_stay_open = match this.unread {
+            Some(unread) => ready!(unread.poll_read(cx)),
+            None => true,
+        };
+        let Some(response) = this.response.take() else {
+            return Poll::Pending;
+        };
+        let mut parts = fields::response_to_http(&response.head);
+        if !may_stay_open {
+            let close = HeaderValue::from_static("close");
+            parts.headers.insert(CONNECTION, close);
+        }
         let body = Marked {
             body: HttpBody::new(response.body),
             mark: this.mark.take(),

@@ -130,6 +130,8 @@ async fn an_answer_survives_the_body_that_was_not_read() {
         .expect("no reset");
     let text = String::from_utf8(bytes).unwrap();
     assert!(text.starts_with("HTTP/1.1 404"), "{text}");
+    // The caller must not send its next request here.
+    assert!(text.contains("\r\nconnection: close\r\n"), "{text}");
     assert!(text.ends_with("no such path"), "{text}");
 }
 
@@ -140,7 +142,9 @@ async fn a_small_body_that_was_not_read_keeps_the_connection() {
     let request = b"POST /refuse HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello";
     for _ in 0..3 {
         socket.write_all(request).await.unwrap();
-        assert!(soon(answer(&mut socket)).await.starts_with("HTTP/1.1 404"));
+        let answer = soon(answer(&mut socket)).await;
+        assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+        assert!(!answer.contains("connection: close"), "{answer}");
     }
 }
 
