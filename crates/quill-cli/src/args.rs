@@ -1,8 +1,12 @@
 //! What can be said on the command line.
 
-use std::path::PathBuf;
+mod call;
+mod demo;
 
 use clap::{Parser, Subcommand};
+
+pub(crate) use call::{CallArgs, SchemaArgs, TlsArgs};
+pub(crate) use demo::DemoArgs;
 
 /// Protobuf services from the command line: Quill's, and any gRPC, gRPC-Web or
 /// Connect server's.
@@ -17,16 +21,6 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Serve example services in every protocol on one port
     Demo(DemoArgs),
-}
-
-/// Serves `echo.v1.EchoService` and `data.v1.DataService`, with health and
-/// reflection, in every protocol on one port, until Ctrl-C.
-#[derive(Debug, clap::Args)]
-pub(crate) struct DemoArgs {
-    /// Address to listen on; port 0 takes a free one
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: String,
-    /// Write the port to this file once connections are accepted
-    #[arg(long, value_name = "FILE")]
-    pub(crate) port_file: Option<PathBuf>,
+    /// Call a method of a server, with JSON in and out
+    Call(Box<CallArgs>),
 }

@@ -1,10 +1,11 @@
 //! How the command ends when something failed.
 
 use std::fmt;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// What failed, and with which exit code: 2 bad input, 3 network, 4 server error.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     code: u8,
     message: String,
@@ -26,17 +27,32 @@ impl Failure {
             message: message.into(),
         }
     }
+
+    /// The server answered with an error, or with what is no answer.
+    pub(crate) fn server(message: impl Into<String>) -> Self {
+        Self {
+            code: 4,
+            message: message.into(),
+        }
+    }
+
+    /// The same failure with what to do about it.
+    pub(crate) fn with_hint(mut self, hint: &str) -> Self {
+        self.message.push_str("\n  ");
+        self.message.push_str(hint);
+        self
+    }
+
+    /// Tells the user, and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        // Nobody is left to tell when stderr is closed.
+        let _ = writeln!(std::io::stderr(), "quill: {self}");
+        ExitCode::from(self.code)
+    }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
-}
-
-/// Tells the user, and gives the exit code.
-#[expect(clippy::print_stderr, reason = "this is the command's own output")]
-pub(crate) fn report(failure: &Failure) -> ExitCode {
-    eprintln!("quill: {failure}");
-    ExitCode::from(failure.code)
 }

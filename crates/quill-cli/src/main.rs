@@ -3,13 +3,19 @@
 mod args;
 mod command;
 mod demo;
-mod exit;
+mod failure;
+mod input;
+mod message_type;
+mod output;
+mod schema;
+mod target;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::args::{Args, Command};
+use crate::failure::Failure;
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -18,15 +24,16 @@ fn main() -> ExitCode {
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => return exit::report(&exit::Failure::network(format!("no runtime: {error}"))),
+        Err(error) => return Failure::network(format!("no runtime: {error}")).report(),
     };
     let outcome = runtime.block_on(async {
         match args.command {
             Command::Demo(demo) => command::demo::run(demo).await,
+            Command::Call(call) => command::call::run(*call).await,
         }
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => exit::report(&failure),
+        Err(failure) => failure.report(),
     }
 }

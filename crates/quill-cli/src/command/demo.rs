@@ -1,7 +1,11 @@
 //! `quill demo`: example services to call.
 
-use std::net::SocketAddr;
+use std::future::Future;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use quill::{Server, shutdown_signal};
@@ -9,54 +13,74 @@ use quill::{Server, shutdown_signal};
 use crate::args::DemoArgs;
 use crate::demo::proto::{data, echo};
 use crate::demo::{Data, Echo};
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// Calls that are under way when the demo is asked to end get this long.
 const DRAIN_LIMIT: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
-    let descriptors = [echo::FILE_DESCRIPTOR_SET, data::FILE_DESCRIPTOR_SET];
+    let reflection = quill_reflection::server(echo::FILE_DESCRIPTOR_SET)
+        .with_descriptor_set(data::FILE_DESCRIPTOR_SET)
+        .with_descriptor_set(quill_health::proto::FILE_DESCRIPTOR_SET);
     let server = Server::builder()
         .service(echo::EchoServer::new(Echo))
         .service(data::DataServer::new(Data))
         .service(quill_health::server())
+        .service(reflection)
         .drain_limit(DRAIN_LIMIT)
         .bind(&args.listen)
         .await
         .map_err(|error| {
-            let hint = if error.is_address_in_use() {
-                "; choose another address with --listen, such as --listen 127.0.0.1:0"
+            let failure = Failure::network(error.to_string());
+            if error.is_address_in_use() {
+                failure.with_hint("choose another address with --listen, such as --listen 127.0.0.1:0")
             } else {
-                ""
-            };
-            Failure::network(format!("{error}{hint}"))
+                failure
+            }
         })?;
-    let _ = descriptors;
+    // Whoever sees the port may send a signal at once: it must be heard by then.
+    let mut signal = pin!(shutdown_signal());
+    let asked = std::future::poll_fn(|cx| Poll::Ready(signal.as_mut().poll(cx).is_ready())).await;
     let running = server.start();
-    if let Some(address) = running.local_addr() {
-        if let Some(file) = &args.port_file {
-            write_port(file, address)?;
+    match running.local_addr() {
+        Some(address) => {
+            if let Some(file) = &args.port_file {
+                write_port(file, address)?;
+            }
+            greet(reachable(address));
         }
-        greet(address);
+        None => print(&format!("Serving Quill, gRPC, gRPC-Web and Connect on {}\n", args.listen)),
     }
-    shutdown_signal().await;
+    if !asked {
+        signal.await;
+    }
     running.shutdown().await;
     Ok(())
 }
 
 /// Writes the port in one piece: whoever waits for the file never reads half of it.
 fn write_port(file: &Path, address: SocketAddr) -> Result<(), Failure> {
-    let partial = file.with_extension("partial");
+    let mut partial = file.as_os_str().to_owned();
+    partial.push(".partial");
     std::fs::write(&partial, format!("{}\n", address.port()))
         .and_then(|()| std::fs::rename(&partial, file))
         .map_err(|error| Failure::input(format!("--port-file {}: {error}", file.display())))
 }
 
-#[expect(clippy::print_stdout, reason = "this is the command's own output")]
+/// An address of this machine for one that means all of them.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
 fn greet(address: SocketAddr) {
     let quill = std::env::current_exe()
-        .map_or_else(|_| "quill".to_owned(), |path| path.display().to_string());
-    println!(
+        .map_or_else(|_| "quill".to_owned(), |path| quoted(&path.display().to_string()));
+    print(&format!(
         "Serving Quill, gRPC, gRPC-Web and Connect on http://{address}
 
 Try, in another terminal:
@@ -64,11 +88,31 @@ Try, in another terminal:
   curl -d '{{\"message\":\"hi\"}}' -H 'content-type: application/json' \\
     http://{address}/echo.v1.EchoService/Echo
 
-  grpcurl -plaintext -d '{{\"message\":\"hi\",\"count\":3}}' \\
-    {address} echo.v1.EchoService/Expand
-
   {quill} call http://{address}/echo.v1.EchoService/Echo --input '{{\"message\":\"hi\"}}'
 
-Ctrl-C ends it."
-    );
+  {quill} call http://{address}/echo.v1.EchoService/Expand --protocol grpc \\
+    --input '{{\"message\":\"hi\",\"count\":3,\"interval_ms\":500}}'
+
+  grpcurl -plaintext {address} list
+
+  grpcurl -plaintext -d '{{\"message\":\"hi\"}}' {address} echo.v1.EchoService/Echo
+
+Ctrl-C ends it.
+"
+    ));
+}
+
+/// A word of a shell's command line.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:\\".contains(c);
+    if word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+fn print(text: &str) {
+    // A demo whose output nobody reads serves all the same.
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -1,0 +1,22 @@
+//! What `quill demo` takes.
+
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  quill demo
+  quill demo --listen 127.0.0.1:0 --port-file port     a free port, written to a file
+  quill demo --listen unix:/tmp/demo.sock              a Unix socket";
+
+/// Serves `echo.v1.EchoService` and `data.v1.DataService`, with health and
+/// reflection, in every protocol on one port, until Ctrl-C.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DemoArgs {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: String,
+    /// Write the port to this file once connections are accepted
+    #[arg(long, value_name = "FILE")]
+    pub(crate) port_file: Option<PathBuf>,
+}

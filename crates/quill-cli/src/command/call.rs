@@ -1,0 +1,223 @@
+//! `quill call`: JSON in, JSON out.
+
+use std::future::Future;
+use std::io::Write as _;
+
+use buffa_descriptor::DynamicMessage;
+use quill::tls::ClientTls;
+use quill::{Deadline, Error, Metadata, MethodKind, QuillClient, Request, Response, Streaming};
+use tokio::sync::oneshot;
+
+use crate::args::{CallArgs, TlsArgs};
+use crate::failure::Failure;
+use crate::input::{Input, Messages};
+use crate::output::{JsonLines, PrintError, call_failure, describe, metadata_line};
+use crate::schema::{MethodSchema, Reflection, Schema};
+use crate::target::Target;
+
+pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
+    let deadline = args.timeout.map(Deadline::within);
+    let target = Target::parse(&args.target)?;
+    let client = client(&args, &target)?;
+    let mut metadata = Metadata::new();
+    for header in &args.header {
+        metadata.extend(header);
+    }
+    let reflection = Reflection::new(client.clone(), metadata.clone(), deadline);
+    let mut schema = Schema::load(&args.schema, &target, reflection).await?;
+    let method = schema.method(&target)?;
+    let given = match (&args.input, method.method.kind().client_streams()) {
+        (Some(input), _) => input,
+        (None, true) => "",
+        (None, false) => "{}",
+    };
+    let messages = Input::open(given)?.read(method.requests.clone());
+    let mut call = Call {
+        client,
+        method,
+        metadata,
+        deadline,
+        verbose: args.verbose,
+        out: JsonLines::stdout(),
+    };
+    match call.run(messages).await {
+        Ok(()) | Err(Ended::Quietly) => Ok(()),
+        Err(Ended::Failed(failure)) => Err(failure),
+        Err(Ended::Refused(error)) => {
+            let text = describe(&error, &mut schema).await;
+            Err(call_failure(&error, &text))
+        }
+    }
+}
+
+fn client(args: &CallArgs, target: &Target) -> Result<QuillClient, Failure> {
+    let mut builder = QuillClient::builder()
+        .base_url(&target.base_url)
+        .protocol(args.protocol)
+        .enable_compression(args.compress)
+        .receive_bytes_max(args.message_bytes_max)
+        .send_bytes_max(args.message_bytes_max)
+        .tls(tls(&args.tls)?);
+    if args.http1 {
+        builder = builder.http1();
+    }
+    builder
+        .build()
+        .map_err(|error| Failure::input(error.to_string()))
+}
+
+fn tls(args: &TlsArgs) -> Result<ClientTls, Failure> {
+    let mut builder = ClientTls::builder();
+    if let Some(authorities) = &args.cacert {
+        builder = builder.without_public_authorities().ca_file(authorities);
+    }
+    if let (Some(chain), Some(key)) = (&args.cert, &args.key) {
+        builder = builder.identity_files(chain, key);
+    }
+    if let Some(name) = &args.server_name {
+        builder = builder.server_name(name);
+    }
+    builder
+        .build()
+        .map_err(|error| Failure::input(error.to_string()))
+}
+
+/// The call, once all about it is known.
+struct Call {
+    client: QuillClient,
+    method: MethodSchema,
+    metadata: Metadata,
+    deadline: Option<Deadline>,
+    verbose: bool,
+    out: JsonLines,
+}
+
+/// How a call ended, if not well.
+enum Ended {
+    /// Nobody reads the output any more.
+    Quietly,
+    /// The call failed.
+    Refused(Error),
+    /// This side failed.
+    Failed(Failure),
+}
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Ended::Refused(error)
+    }
+}
+
+impl From<PrintError> for Ended {
+    fn from(error: PrintError) -> Self {
+        match error {
+            PrintError::Closed => Ended::Quietly,
+            PrintError::Io(error) => {
+                Ended::Failed(Failure::input(format!("standard output: {error}")))
+            }
+            PrintError::Json(error) => Ended::Failed(
+                Failure::server(format!("the answer can't be shown as JSON: {error}"))
+                    .with_hint("a schema given by --proto or --descriptor-set may have its types"),
+            ),
+        }
+    }
+}
+
+impl Call {
+    async fn run(&mut self, messages: Messages) -> Result<(), Ended> {
+        let (client, method) = (self.client.clone(), self.method.method.clone());
+        let requests = self.method.requests.clone();
+        let responses = self.method.responses.clone();
+        match method.kind() {
+            MethodKind::Unary => {
+                let message = messages.only().await.map_err(Ended::Failed)?;
+                let request = self.request(message);
+                let answer = client.unary(&method, requests, responses, request).await?;
+                self.print_one(&answer)
+            }
+            MethodKind::ServerStreaming => {
+                let message = messages.only().await.map_err(Ended::Failed)?;
+                let request = self.request(message);
+                let answers = client
+                    .server_streaming(&method, requests, responses, request)
+                    .await?;
+                self.print_all(answers).await
+            }
+            MethodKind::ClientStreaming => {
+                let (messages, unreadable) = messages.into_stream();
+                let request = self.request(messages);
+                let call = async {
+                    let answer = client
+                        .client_streaming(&method, requests, responses, request)
+                        .await?;
+                    self.print_one(&answer)
+                };
+                unless_unreadable(unreadable, call).await
+            }
+            MethodKind::BidiStreaming => {
+                let (messages, unreadable) = messages.into_stream();
+                let request = self.request(messages);
+                let call = async {
+                    let answers = client
+                        .bidi_streaming(&method, requests, responses, request)
+                        .await?;
+                    self.print_all(answers).await
+                };
+                unless_unreadable(unreadable, call).await
+            }
+        }
+    }
+
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        request.metadata_mut().extend(&self.metadata);
+        match self.deadline {
+            Some(deadline) => request.with_deadline(deadline),
+            None => request,
+        }
+    }
+
+    fn print_one(&mut self, answer: &Response<DynamicMessage>) -> Result<(), Ended> {
+        self.show("header", answer.metadata());
+        self.out.print(answer.message())?;
+        self.show("trailer", answer.trailers());
+        Ok(())
+    }
+
+    async fn print_all(
+        &mut self,
+        answers: Response<Streaming<DynamicMessage>>,
+    ) -> Result<(), Ended> {
+        self.show("header", answers.metadata());
+        let mut answers = answers.into_inner();
+        while let Some(answer) = answers.message().await? {
+            self.out.print(&answer)?;
+        }
+        self.show("trailer", answers.trailers());
+        Ok(())
+    }
+
+    /// Shows metadata on standard error, if that was asked for.
+    fn show(&self, kind: &str, metadata: &Metadata) {
+        if !self.verbose {
+            return;
+        }
+        let mut stderr = std::io::stderr().lock();
+        for (name, value) in metadata.iter() {
+            // Nobody is left to tell when stderr is closed.
+            let _ = writeln!(stderr, "{kind} {}", metadata_line(name, value));
+        }
+    }
+}
+
+/// Makes the call, and gives it up when its input can't be read.
+async fn unless_unreadable(
+    unreadable: oneshot::Receiver<Failure>,
+    call: impl Future<Output = Result<(), Ended>>,
+) -> Result<(), Ended> {
+    tokio::select! {
+        biased;
+        Ok(failure) = unreadable => Err(Ended::Failed(failure)),
+        outcome = call => outcome,
+    }
+}

@@ -1,0 +1,118 @@
+//! A message type that is known at run time only, and the codec of its messages.
+
+use std::fmt;
+use std::sync::Arc;
+
+use buffa::DecodeOptions;
+use buffa_descriptor::{DescriptorPool, DynamicMessage, DynamicMessageSeed, MessageIndex};
+use bytes::{BufMut, Bytes, BytesMut};
+use quill::{Codec, CodecError, DecodeLimits, Format};
+use serde::de::DeserializeSeed;
+
+/// A message type of a schema.
+#[derive(Clone)]
+pub(crate) struct MessageType {
+    pool: Arc<DescriptorPool>,
+    index: MessageIndex,
+}
+
+impl MessageType {
+    pub(crate) fn new(pool: Arc<DescriptorPool>, index: MessageIndex) -> Self {
+        Self { pool, index }
+    }
+
+    /// The type with this full name.
+    pub(crate) fn named(pool: &Arc<DescriptorPool>, full_name: &str) -> Option<Self> {
+        let index = pool.message_index(full_name)?;
+        Some(Self::new(Arc::clone(pool), index))
+    }
+
+    pub(crate) fn full_name(&self) -> &str {
+        self.pool.message(self.index).full_name()
+    }
+
+    /// Reads one message of JSON. The error names the field's path. Fields that
+    /// the type does not have are errors unless they are to be ignored.
+    pub(crate) fn from_json(
+        &self,
+        json: &[u8],
+        ignore_unknown: bool,
+    ) -> Result<DynamicMessage, CodecError> {
+        let seed = DynamicMessageSeed::new(Arc::clone(&self.pool), self.index)
+            .ignore_unknown_fields(ignore_unknown);
+        let mut json = serde_json::Deserializer::from_slice(json);
+        let mut track = serde_path_to_error::Track::new();
+        let message = seed
+            .deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track))
+            .map_err(|error| {
+                let path = track.path().to_string();
+                CodecError::new(if path == "." {
+                    error.to_string()
+                } else {
+                    format!("field {path:?}: {error}")
+                })
+            })?;
+        json.end()
+            .map_err(|error| CodecError::new(format!("after the message: {error}")))?;
+        Ok(message)
+    }
+
+    /// Reads one message in the binary format.
+    pub(crate) fn from_bytes(
+        &self,
+        bytes: &[u8],
+        limits: &DecodeLimits,
+    ) -> Result<DynamicMessage, CodecError> {
+        let options = DecodeOptions::new()
+            .with_recursion_limit(limits.depth_max)
+            .with_unknown_field_limit(limits.unknown_fields_max)
+            .with_element_memory_limit(limits.element_bytes_max);
+        DynamicMessage::decode_with_options(Arc::clone(&self.pool), self.index, bytes, &options)
+            .map_err(|error| {
+                let name = self.full_name();
+                CodecError::new(format!("the message is no valid {name}: {error}"))
+            })
+    }
+}
+
+impl Codec<DynamicMessage> for MessageType {
+    fn decode(
+        &self,
+        format: Format,
+        bytes: Bytes,
+        limits: &DecodeLimits,
+    ) -> Result<DynamicMessage, CodecError> {
+        match format {
+            Format::Proto => self.from_bytes(&bytes, limits),
+            Format::Json => self.from_json(&bytes, true),
+        }
+    }
+
+    fn encode(
+        &self,
+        format: Format,
+        message: &DynamicMessage,
+        out: &mut BytesMut,
+    ) -> Result<(), CodecError> {
+        match format {
+            Format::Proto => message
+                .try_encode(out)
+                .map_err(|error| CodecError::new(format!("the message can't be encoded: {error}"))),
+            Format::Json => serde_json::to_writer(out.writer(), message)
+                .map_err(|error| CodecError::new(format!("the message has no JSON form: {error}"))),
+        }
+    }
+
+    fn encoded_len(&self, format: Format, message: &DynamicMessage) -> Option<usize> {
+        match format {
+            Format::Proto => Some(message.encoded_len()),
+            Format::Json => None,
+        }
+    }
+}
+
+impl fmt::Debug for MessageType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MessageType").field(&self.full_name()).finish()
+    }
+}

@@ -1,0 +1,7 @@
+//! What the command prints.
+
+mod json_lines;
+mod problem;
+
+pub(crate) use json_lines::{JsonLines, PrintError};
+pub(crate) use problem::{call_failure, describe, metadata_line};

@@ -1,0 +1,70 @@
+//! A failed call, in full.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quill::{DecodeLimits, Detail, Error};
+use quill_transport::{TransportError, TransportErrorKind};
+
+use crate::failure::Failure;
+use crate::schema::Schema;
+
+/// Details that are decoded; more are counted only.
+const DETAILS_MAX: usize = 32;
+
+/// The failure of a call, with the exit code of who is to blame.
+pub(crate) fn call_failure(error: &Error, message: &str) -> Failure {
+    let transport = error
+        .source()
+        .and_then(|source| source.downcast_ref::<TransportError>());
+    match transport.map(TransportError::kind) {
+        Some(TransportErrorKind::Url) => Failure::input(message),
+        // The server's own doing: it spoke, and not as agreed.
+        Some(TransportErrorKind::Reset(_) | TransportErrorKind::Protocol) | None => {
+            Failure::server(message)
+        }
+        Some(_) => Failure::network(message),
+    }
+}
+
+/// Code and message, then a line for each detail and each value of metadata.
+pub(crate) async fn describe(error: &Error, schema: &mut Schema) -> String {
+    let mut text = error.to_string();
+    for detail in error.details().iter().take(DETAILS_MAX) {
+        let line = match decoded(detail, schema).await {
+            Some(json) => format!("{} {json}", detail.type_name),
+            None => format!(
+                "{} (of unknown type) base64 {}",
+                detail.type_name,
+                STANDARD.encode(&detail.value)
+            ),
+        };
+        let _ = write!(text, "\n  detail {line}");
+    }
+    if let Some(more) = error.details().len().checked_sub(DETAILS_MAX + 1) {
+        let _ = write!(text, "\n  and {} more details", more + 1);
+    }
+    for (name, value) in error.metadata().iter() {
+        let _ = write!(text, "\n  metadata {}", metadata_line(name, value));
+    }
+    text
+}
+
+/// `name: value`, in base64 where it is binary.
+pub(crate) fn metadata_line(name: &str, value: &[u8]) -> String {
+    if name.ends_with("-bin") {
+        return format!("{name}: {}", STANDARD.encode(value));
+    }
+    // Bytes from outside must not drive the terminal.
+    format!("{name}: {}", value.escape_ascii())
+}
+
+async fn decoded(detail: &Detail, schema: &mut Schema) -> Option<String> {
+    let message = schema.message_type(&detail.type_name).await?;
+    let message = message
+        .from_bytes(&detail.value, &DecodeLimits::default())
+        .ok()?;
+    serde_json::to_string(&message).ok()
+}

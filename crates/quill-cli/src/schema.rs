@@ -1,0 +1,157 @@
+//! What a server's methods take and answer.
+
+mod descriptor_set;
+mod known;
+mod proto_files;
+mod reflection;
+mod reflection_files;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use buffa_descriptor::generated::descriptor::{FileDescriptorProto, FileDescriptorSet};
+use buffa_descriptor::{DescriptorPool, MessageIndex, PoolError};
+use quill::{Method, MethodKind};
+
+use crate::args::SchemaArgs;
+use crate::failure::Failure;
+use crate::message_type::MessageType;
+use crate::target::Target;
+
+pub(crate) use reflection::Reflection;
+
+/// Names that an error lists at most.
+const NAMES_LISTED_MAX: usize = 20;
+
+/// The types and services of a server, and where to ask for more.
+pub(crate) struct Schema {
+    pool: Arc<DescriptorPool>,
+    reflection: Option<Reflection>,
+}
+
+/// A method with the types of its messages.
+pub(crate) struct MethodSchema {
+    pub(crate) method: Method,
+    pub(crate) requests: MessageType,
+    pub(crate) responses: MessageType,
+}
+
+impl Schema {
+    /// The schema that the arguments give, or else what the server says.
+    pub(crate) async fn load(
+        args: &SchemaArgs,
+        target: &Target,
+        reflection: Reflection,
+    ) -> Result<Self, Failure> {
+        if !args.proto.is_empty() {
+            let files = proto_files::compile(&args.proto, &args.import_path)?;
+            return Self::link(files, None);
+        }
+        if !args.descriptor_set.is_empty() {
+            let files = descriptor_set::read(&args.descriptor_set)?;
+            return Self::link(files, None);
+        }
+        let mut reflection = reflection;
+        let files = reflection.files_of_service(&target.service).await?;
+        Self::link(files, Some(reflection))
+    }
+
+    fn link(
+        files: Vec<FileDescriptorProto>,
+        reflection: Option<Reflection>,
+    ) -> Result<Self, Failure> {
+        let pool = pool(files).map_err(|error| {
+            let failure = format!("the schema can't be used: {error}");
+            let lacks = matches!(error, PoolError::UnresolvedTypeName { .. });
+            match &reflection {
+                Some(_) => Failure::server(failure)
+                    .with_hint("give the schema with --proto or --descriptor-set"),
+                None if lacks => Failure::input(failure).with_hint(
+                    "a descriptor set needs its imports: protoc --include_imports, or buf build",
+                ),
+                None => Failure::input(failure),
+            }
+        })?;
+        Ok(Self {
+            pool: Arc::new(pool),
+            reflection,
+        })
+    }
+
+    /// The method that is to be called.
+    pub(crate) fn method(&self, target: &Target) -> Result<MethodSchema, Failure> {
+        let Some(service) = self.pool.service_by_name(&target.service) else {
+            let services = self.pool.services().iter().map(|s| s.full_name());
+            return Err(Failure::input(format!(
+                "the schema has no service {}; it has {}",
+                target.service,
+                list(services)
+            )));
+        };
+        let Some(method) = service.method(&target.method) else {
+            let methods = service.methods().iter().map(|m| m.name());
+            return Err(Failure::input(format!(
+                "the service {} has no method {}; it has {}",
+                target.service,
+                target.method,
+                list(methods)
+            )));
+        };
+        let kind = match (method.is_client_streaming(), method.is_server_streaming()) {
+            (false, false) => MethodKind::Unary,
+            (true, false) => MethodKind::ClientStreaming,
+            (false, true) => MethodKind::ServerStreaming,
+            (true, true) => MethodKind::BidiStreaming,
+        };
+        let message = |index: MessageIndex| MessageType::new(Arc::clone(&self.pool), index);
+        Ok(MethodSchema {
+            method: Method::named(&target.service, &target.method, kind),
+            requests: message(method.input()),
+            responses: message(method.output()),
+        })
+    }
+
+    /// A message type by its full name; the server is asked for one that the
+    /// schema lacks. `None` when nobody knows it.
+    pub(crate) async fn message_type(&mut self, full_name: &str) -> Option<MessageType> {
+        if let Some(message) = MessageType::named(&self.pool, full_name) {
+            return Some(message);
+        }
+        let files = self.reflection.as_mut()?.files_of_type(full_name).await?;
+        let pool = Arc::new(pool(files).ok()?);
+        MessageType::named(&pool, full_name)
+    }
+}
+
+/// Links files, with the commonly known ones that are not among them: servers
+/// leave out some, and `Any` names others.
+fn pool(files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, PoolError> {
+    let names: HashSet<_> = files.iter().filter_map(|file| file.name.clone()).collect();
+    let is_missing = |file: &FileDescriptorProto| {
+        let name = file.name.as_ref();
+        name.is_some_and(|name| !names.contains(name))
+    };
+    let set = |file| FileDescriptorSet {
+        file,
+        ..Default::default()
+    };
+    let known = known::files().into_iter().filter(is_missing);
+    let mut all = files.clone();
+    all.extend(known);
+    // The same types under other file names: then those of the schema are the
+    // ones that count.
+    DescriptorPool::new(set(all)).or_else(|_| DescriptorPool::new(set(files)))
+}
+
+/// The names, in a sentence; not all when there are many.
+fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = names.len().saturating_sub(NAMES_LISTED_MAX);
+    let mut listed = names.take(NAMES_LISTED_MAX).collect::<Vec<_>>().join(", ");
+    if listed.is_empty() {
+        listed.push_str("none");
+    }
+    if more > 0 {
+        listed.push_str(&format!(" and {more} more"));
+    }
+    listed
+}

@@ -1,0 +1,73 @@
+//! A schema from `.proto` files.
+
+use std::path::{Path, PathBuf};
+
+use buffa::Message;
+use buffa_descriptor::generated::descriptor::{FileDescriptorProto, FileDescriptorSet};
+
+use crate::failure::Failure;
+
+/// How deep folders are searched; it ends a circle of links.
+const FOLDER_DEPTH_MAX: usize = 32;
+
+/// Compiles files, and all files of folders.
+pub(super) fn compile(
+    given: &[PathBuf],
+    import_paths: &[PathBuf],
+) -> Result<Vec<FileDescriptorProto>, Failure> {
+    let mut protos = Vec::new();
+    let mut includes = import_paths.to_vec();
+    for path in given {
+        if path.is_dir() {
+            let before = protos.len();
+            find(path, FOLDER_DEPTH_MAX, &mut protos)?;
+            if protos.len() == before {
+                let path = path.display();
+                return Err(Failure::input(format!("--proto {path}: no .proto file in it")));
+            }
+            if import_paths.is_empty() {
+                includes.push(path.clone());
+            }
+        } else {
+            if import_paths.is_empty() {
+                includes.push(folder_of(path));
+            }
+            protos.push(path.clone());
+        }
+    }
+    let schema = quill_codegen::Schema::compile(&protos, &includes).map_err(|error| {
+        Failure::input(error.to_string())
+            .with_hint("imports are looked for in the folders of --import-path")
+    })?;
+    FileDescriptorSet::decode_from_slice(&schema.to_descriptor_set())
+        .map(|set| set.file)
+        .map_err(|error| Failure::input(format!("--proto: {error}")))
+}
+
+fn folder_of(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Adds the `.proto` files in a folder and below it, in the order of their names.
+fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let wrong = |error: std::io::Error| {
+        Failure::input(format!("--proto {}: {error}", folder.display()))
+    };
+    let mut paths = std::fs::read_dir(folder)
+        .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>())
+        .map_err(wrong)?;
+    paths.sort_unstable();
+    for path in paths {
+        if path.is_dir() {
+            if depth > 0 {
+                find(&path, depth - 1, found)?;
+            }
+        } else if path.extension().is_some_and(|extension| extension == "proto") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

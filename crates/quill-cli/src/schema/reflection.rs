@@ -1,0 +1,218 @@
+//! A schema from the server, by gRPC's reflection service.
+
+use std::time::Duration;
+
+use buffa_descriptor::generated::descriptor::FileDescriptorProto;
+use futures_util::stream;
+use quill::{BuffaCodec, Code, Deadline, Error, Metadata, Method, QuillClient, Request};
+use quill_reflection::proto::v1::server_reflection::SERVER_REFLECTION_INFO;
+use quill_reflection::proto::v1::server_reflection_request::MessageRequest;
+use quill_reflection::proto::v1::server_reflection_response::MessageResponse;
+use quill_reflection::proto::v1::{
+    ErrorResponse, FileDescriptorResponse, ServerReflectionRequest, ServerReflectionResponse,
+};
+use quill_reflection::proto::v1alpha;
+
+use super::list;
+use super::reflection_files::ReflectionFiles;
+use crate::failure::Failure;
+use crate::output::call_failure;
+
+/// Questions of one call.
+const QUESTIONS_MAX: usize = 64;
+/// Looking up the type of an error's detail is a courtesy: it gets this long.
+const DETAIL_TIMEOUT: Duration = Duration::from_secs(5);
+const HINT: &str = "give the schema with --proto FILE or --descriptor-set FILE";
+
+/// The reflection service of a server.
+///
+/// Every call sends its questions and ends its half before it reads the
+/// answers, so that it works where both halves can't overlap (HTTP/1.1).
+pub(crate) struct Reflection {
+    client: QuillClient,
+    metadata: Metadata,
+    deadline: Option<Deadline>,
+    /// Which version the server has; the newer one until it says no.
+    method: &'static Method,
+}
+
+/// Why nothing was found out.
+enum Unknown {
+    /// The server answered that there is no such thing.
+    NotFound(String),
+    /// The call failed.
+    Failed(Error),
+    /// The answer makes no sense; completes "the server's reflection ...".
+    Senseless(String),
+}
+
+impl Reflection {
+    /// Asks with this metadata, until this deadline.
+    pub(crate) fn new(
+        client: QuillClient,
+        metadata: Metadata,
+        deadline: Option<Deadline>,
+    ) -> Self {
+        Self {
+            client,
+            metadata,
+            deadline,
+            method: &SERVER_REFLECTION_INFO,
+        }
+    }
+
+    /// The file that declares a service, with all that it imports.
+    pub(super) async fn files_of_service(
+        &mut self,
+        service: &str,
+    ) -> Result<Vec<FileDescriptorProto>, Failure> {
+        match self.files_of(service).await {
+            Ok(files) => Ok(files),
+            Err(Unknown::NotFound(message)) => {
+                let services = match self.services().await {
+                    Ok(services) => list(services.iter().map(String::as_str)),
+                    Err(_) => "does not say which".to_owned(),
+                };
+                Err(Failure::input(format!(
+                    "the server has no service {service} ({message}); it has {services}"
+                )))
+            }
+            Err(Unknown::Failed(error)) if error.code() == Code::Unimplemented => {
+                let message = format!("the server has no reflection ({error})");
+                Err(Failure::server(message).with_hint(HINT))
+            }
+            Err(Unknown::Failed(error)) => {
+                Err(call_failure(&error, &format!("reflection failed: {error}")))
+            }
+            Err(Unknown::Senseless(what)) => {
+                Err(Failure::server(format!("the server's reflection {what}")).with_hint(HINT))
+            }
+        }
+    }
+
+    /// The file that declares a message type, with all that it imports; `None`
+    /// when the server does not say.
+    pub(super) async fn files_of_type(
+        &mut self,
+        full_name: &str,
+    ) -> Option<Vec<FileDescriptorProto>> {
+        self.deadline = Some(Deadline::within(DETAIL_TIMEOUT));
+        self.files_of(full_name).await.ok()
+    }
+
+    async fn files_of(&mut self, symbol: &str) -> Result<Vec<FileDescriptorProto>, Unknown> {
+        let mut files = ReflectionFiles::default();
+        let first = MessageRequest::FileContainingSymbol(symbol.to_owned());
+        for answer in self.ask(vec![first]).await? {
+            take(&mut files, answer)?;
+        }
+        loop {
+            let missing = files.missing(QUESTIONS_MAX);
+            if missing.is_empty() {
+                return Ok(files.into_files());
+            }
+            let questions = missing.into_iter().map(MessageRequest::FileByFilename);
+            for answer in self.ask(questions.collect()).await? {
+                match take(&mut files, answer) {
+                    // Whether it is needed shows when the files are linked.
+                    Ok(()) | Err(Unknown::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+
+    async fn services(&mut self) -> Result<Vec<String>, Unknown> {
+        let list = MessageRequest::ListServices(String::new());
+        match self.ask(vec![list]).await?.into_iter().next() {
+            Some(MessageResponse::ListServicesResponse(list)) => {
+                Ok(list.service.into_iter().map(|s| s.name).collect())
+            }
+            _ => Err(Unknown::Senseless("lists no services".to_owned())),
+        }
+    }
+
+    /// One answer for each question, by the newest version the server has.
+    async fn ask(
+        &mut self,
+        questions: Vec<MessageRequest>,
+    ) -> Result<Vec<MessageResponse>, Unknown> {
+        match self.ask_by(self.method, questions.clone()).await {
+            Err(Unknown::Failed(error))
+                if error.code() == Code::Unimplemented
+                    && self.method.path() == SERVER_REFLECTION_INFO.path() =>
+            {
+                self.method = &v1alpha::SERVER_REFLECTION_INFO;
+                self.ask_by(self.method, questions).await
+            }
+            answers => answers,
+        }
+    }
+
+    async fn ask_by(
+        &self,
+        method: &Method,
+        questions: Vec<MessageRequest>,
+    ) -> Result<Vec<MessageResponse>, Unknown> {
+        let count = questions.len();
+        let questions = questions.into_iter().map(|question| ServerReflectionRequest {
+            message_request: Some(question),
+            ..Default::default()
+        });
+        let questions: Vec<_> = questions.collect();
+        let mut request = Request::new(stream::iter(questions));
+        request.metadata_mut().extend(&self.metadata);
+        if let Some(deadline) = self.deadline {
+            request = request.with_deadline(deadline);
+        }
+        let answers = self
+            .client
+            .bidi_streaming(method, BuffaCodec, BuffaCodec, request)
+            .await
+            .map_err(Unknown::Failed)?;
+        let mut answers = answers.into_inner();
+        let mut responses = Vec::new();
+        while let Some(answer) = answers.message().await.map_err(Unknown::Failed)? {
+            let answer: ServerReflectionResponse = answer;
+            match answer.message_response {
+                Some(response) if responses.len() < count => responses.push(response),
+                Some(_) => {
+                    return Err(Unknown::Senseless("answers more than was asked".to_owned()));
+                }
+                None => return Err(Unknown::Senseless("answers without an answer".to_owned())),
+            }
+        }
+        if responses.len() < count {
+            return Err(Unknown::Senseless("ends before it has answered".to_owned()));
+        }
+        Ok(responses)
+    }
+}
+
+fn take(files: &mut ReflectionFiles, answer: MessageResponse) -> Result<(), Unknown> {
+    match answer {
+        MessageResponse::FileDescriptorResponse(answer) => {
+            let FileDescriptorResponse {
+                file_descriptor_proto,
+                ..
+            } = *answer;
+            for file in file_descriptor_proto {
+                files.take(&file).map_err(Unknown::Senseless)?;
+            }
+            Ok(())
+        }
+        MessageResponse::ErrorResponse(error) => {
+            let ErrorResponse {
+                error_code,
+                error_message,
+                ..
+            } = *error;
+            if error_code.cast_unsigned() == Code::NotFound.number() {
+                return Err(Unknown::NotFound(error_message));
+            }
+            let code = Code::from_number(error_code.cast_unsigned()).unwrap_or(Code::Unknown);
+            Err(Unknown::Failed(Error::new(code, error_message)))
+        }
+        _ => Err(Unknown::Senseless("answers another question".to_owned())),
+    }
+}
