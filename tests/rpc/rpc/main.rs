@@ -1,9 +1,11 @@
 //! Calls between Quill's server and client over real sockets.
 
+mod cases;
 mod credits;
 mod endings;
 mod layers;
 mod limits;
 mod matrix;
 mod mounting;
+mod peer;
 mod probe;
