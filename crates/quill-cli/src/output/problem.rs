@@ -29,7 +29,7 @@ pub(crate) fn call_failure(error: &Error, message: &str) -> Failure {
     }
 }
 
-/// Code and message, then a line for each detail and each value of metadata.
+/// Code and message, then a line for each detail.
 pub(crate) async fn describe(error: &Error, schema: &mut Schema) -> String {
     let mut text = error.to_string();
     for detail in error.details().iter().take(DETAILS_MAX) {
@@ -45,9 +45,6 @@ pub(crate) async fn describe(error: &Error, schema: &mut Schema) -> String {
     }
     if let Some(more) = error.details().len().checked_sub(DETAILS_MAX + 1) {
         let _ = write!(text, "\n  and {} more details", more + 1);
-    }
-    for (name, value) in error.metadata().iter() {
-        let _ = write!(text, "\n  metadata {}", metadata_line(name, value));
     }
     text
 }

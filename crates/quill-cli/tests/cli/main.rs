@@ -1,0 +1,13 @@
+//! The real binary, as its users run it.
+
+mod call;
+mod clients;
+mod curl;
+mod errors;
+#[cfg(unix)]
+mod lifecycle;
+mod reflection;
+mod schema;
+mod shop;
+mod streams;
+mod support;
