@@ -4,6 +4,12 @@
 //! |---|---|
 //! | `throttle_kit_checks_total` | `limiter`: the namespace; `outcome`: `allowed`, `denied`, `impossible`, `shadow_denied` |
 //! | `throttle_kit_degraded_total` | `limiter` |
+//! | `throttle_kit_evicted_live_total` | |
+//!
+//! `throttle_kit_degraded_total` counts checks that a policy answered because the
+//! store could not be asked; `throttle_kit_evicted_live_total` keys that an
+//! in-memory table had to forget while they owed something: if it grows,
+//! `keys_max` is too small.
 //!
 //! The labels are bounded: never the key. The counters are registered at a
 //! limiter's first check, with the recorder installed by then.
@@ -47,6 +53,13 @@ impl Counters {
             handles.degraded.increment(1);
         }
     }
+}
+
+/// Counts a key that a full table forgot while it owed something.
+#[cfg(feature = "in-memory")]
+#[cold]
+pub(crate) fn count_eviction() {
+    ::metrics::counter!("throttle_kit_evicted_live_total").increment(1);
 }
 
 impl Handles {

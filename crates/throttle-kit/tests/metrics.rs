@@ -48,6 +48,7 @@ impl Recorder for Kept {
 #[test]
 fn decisions_are_counted_and_keys_are_not_labels() {
     let kept = Kept::default();
+    let mut evicted = 0;
     metrics::with_local_recorder(&kept, || {
         let backend = InMemoryBackend::new();
         let limiter = RateLimiter::new(Quota::per_hour(2), backend).with_namespace("api");
@@ -62,28 +63,26 @@ fn decisions_are_counted_and_keys_are_not_labels() {
         let shadow = RateLimiter::new(Quota::per_hour(1), InMemoryBackend::new());
         let shadow = shadow.with_namespace("trial").in_shadow_mode();
         let _ = (shadow.check_now("ann"), shadow.check_now("ann"));
+        let small = RateLimiter::new(Quota::per_hour(1), InMemoryBackend::with_keys_max(1));
+        let small = small.with_namespace("small");
+        for key in 0..1000 {
+            let _ = small.check_now(&key);
+        }
+        evicted = small.backend().evicted_live();
     });
+    assert!(evicted > 400, "{evicted}");
+    let checks = |limiter: &str, outcome: &str, count: u64| {
+        let labels = format!("{{limiter={limiter},outcome={outcome}}}");
+        (format!("throttle_kit_checks_total{labels}"), count)
+    };
     let expected = [
-        (
-            "throttle_kit_checks_total{limiter=api,outcome=allowed}",
-            200,
-        ),
-        ("throttle_kit_checks_total{limiter=api,outcome=denied}", 100),
-        (
-            "throttle_kit_checks_total{limiter=api,outcome=impossible}",
-            1,
-        ),
-        (
-            "throttle_kit_checks_total{limiter=trial,outcome=allowed}",
-            1,
-        ),
-        (
-            "throttle_kit_checks_total{limiter=trial,outcome=shadow_denied}",
-            1,
-        ),
+        checks("api", "allowed", 200),
+        checks("api", "denied", 100),
+        checks("api", "impossible", 1),
+        checks("small", "allowed", 1000),
+        checks("trial", "allowed", 1),
+        checks("trial", "shadow_denied", 1),
+        ("throttle_kit_evicted_live_total{}".to_owned(), evicted),
     ];
-    assert_eq!(
-        kept.read(),
-        expected.map(|(name, value)| (name.to_owned(), value))
-    );
+    assert_eq!(kept.read(), expected);
 }

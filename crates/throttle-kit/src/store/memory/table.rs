@@ -273,6 +273,8 @@ impl Table {
                 slot.word.store(word, Ordering::Release);
                 if left_ns > 0 {
                     self.evicted_live.fetch_add(1, Ordering::Relaxed);
+                    #[cfg(feature = "metrics")]
+                    crate::metrics::count_eviction();
                 }
                 return true;
             }
