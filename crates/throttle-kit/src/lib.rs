@@ -78,12 +78,12 @@ pub use store::InMemoryBackend;
 pub use store::NoopBackend;
 #[cfg(feature = "redis")]
 pub use store::RedisBackend;
+#[cfg(feature = "sliding-window")]
+pub use store::SlidingWindowBackend;
 #[cfg(feature = "sqlite")]
 pub use store::SqliteBackend;
 #[cfg(any(feature = "redis", feature = "sqlite"))]
 pub use store::WhenDown;
-#[cfg(feature = "sliding-window")]
-pub use store::SlidingWindowBackend;
 #[cfg(feature = "tower")]
 pub use tower::{RateLimitLayer, RateLimitService};
 

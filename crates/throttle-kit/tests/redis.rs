@@ -1,6 +1,11 @@
 //! Budgets in Redis, against servers that the tests start.
 
 #![cfg(feature = "redis")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "waits for other programs, and says why a test is skipped"
+)]
 
 mod redis_server;
 
@@ -743,7 +748,7 @@ async fn a_cluster_spreads_keys_moves_slots_and_loses_nodes() {
         (0..).map(|i| format!("probe {i}")).find(|key| {
             let reply = cluster.0[0].command(&format!("CLUSTER KEYSLOT \"throttle:0::b:{key}\""));
             let slot = reply.lines().next().unwrap()[1..].parse().unwrap();
-            cluster.owner(slot) == node
+            Cluster::owner(slot) == node
         })
     };
     let (gone, stays) = (key_of(2).unwrap(), key_of(0).unwrap());
@@ -788,7 +793,7 @@ async fn resharding(cluster: &Cluster, limiter: &RateLimiter<RedisBackend>) {
     let name = "{moving}:a";
     let reply = cluster.0[0].command("CLUSTER KEYSLOT moving");
     let slot: u16 = reply.lines().next().unwrap()[1..].parse().unwrap();
-    let from = cluster.owner(slot);
+    let from = Cluster::owner(slot);
     let to = (from + 1) % 3;
     assert_eq!(limiter.check_n(name, 10).await.remaining(), 90);
 
@@ -810,7 +815,7 @@ async fn resharding(cluster: &Cluster, limiter: &RateLimiter<RedisBackend>) {
     tokio::task::block_in_place(|| {
         std::thread::sleep(Duration::from_millis(50));
         cluster.move_slot(slot, from, to, || {
-            std::thread::sleep(Duration::from_millis(100))
+            std::thread::sleep(Duration::from_millis(100));
         });
     });
     assert_eq!(

@@ -1,6 +1,7 @@
 //! Budgets in a SQLite file, across restarts, kills and full disks.
 
 #![cfg(feature = "sqlite")]
+#![allow(clippy::print_stdout, reason = "a child tells its parent what it did")]
 
 #[path = "redis_server/mod.rs"]
 mod redis_server;

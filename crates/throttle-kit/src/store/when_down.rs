@@ -111,6 +111,7 @@ impl Fallback {
                 let figures = Figures {
                     limit: quota.burst(),
                     remaining: 0,
+                    window: quota.window(),
                     reset_after: CLOSED_RETRY,
                     retry_after: CLOSED_RETRY,
                 };
