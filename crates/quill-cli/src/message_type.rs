@@ -43,7 +43,9 @@ impl MessageType {
         let mut json = serde_json::Deserializer::from_slice(json);
         let mut track = serde_path_to_error::Track::new();
         let message = seed
-            .deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track))
+            .deserialize(serde_path_to_error::Deserializer::new(
+                &mut json, &mut track,
+            ))
             .map_err(|error| {
                 let path = track.path().to_string();
                 CodecError::new(if path == "." {
@@ -113,6 +115,8 @@ impl Codec<DynamicMessage> for MessageType {
 
 impl fmt::Debug for MessageType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MessageType").field(&self.full_name()).finish()
+        f.debug_tuple("MessageType")
+            .field(&self.full_name())
+            .finish()
     }
 }

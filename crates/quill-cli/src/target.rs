@@ -25,7 +25,10 @@ impl Target {
             return Err(wrong(text, "the service or the method is missing"));
         }
         if !is_name(service, true) {
-            return Err(wrong(text, &format!("{service:?} is no service's full name")));
+            return Err(wrong(
+                text,
+                &format!("{service:?} is no service's full name"),
+            ));
         }
         if !is_name(method, false) {
             return Err(wrong(text, &format!("{method:?} is no method's name")));

@@ -114,8 +114,8 @@ fn header(text: &str) -> Result<Metadata, String> {
     let mut metadata = Metadata::new();
     let added = if name.ends_with("-bin") {
         use base64::Engine as _;
-        use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
         use base64::engine::DecodePaddingMode::Indifferent;
+        use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
         let config = GeneralPurposeConfig::new().with_decode_padding_mode(Indifferent);
         let bytes = GeneralPurpose::new(&base64::alphabet::STANDARD, config)
             .decode(value)
@@ -155,7 +155,17 @@ mod tests {
         assert_eq!(time("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(time("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(time("2m"), Ok(Duration::from_secs(120)));
-        for bad in ["", "5", "s", "-5s", "5 s", "0s", "1d", "1.1.1s", "99999999999999999999999h"] {
+        for bad in [
+            "",
+            "5",
+            "s",
+            "-5s",
+            "5 s",
+            "0s",
+            "1d",
+            "1.1.1s",
+            "99999999999999999999999h",
+        ] {
             assert!(time(bad).unwrap_err().contains("500ms"), "{bad}");
         }
     }

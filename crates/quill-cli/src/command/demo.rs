@@ -33,7 +33,8 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
         .map_err(|error| {
             let failure = Failure::network(error.to_string());
             if error.is_address_in_use() {
-                failure.with_hint("choose another address with --listen, such as --listen 127.0.0.1:0")
+                failure
+                    .with_hint("choose another address with --listen, such as --listen 127.0.0.1:0")
             } else {
                 failure
             }
@@ -49,7 +50,10 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
             }
             greet(reachable(address));
         }
-        None => print(&format!("Serving Quill, gRPC, gRPC-Web and Connect on {}\n", args.listen)),
+        None => print(&format!(
+            "Serving Quill, gRPC, gRPC-Web and Connect on {}\n",
+            args.listen
+        )),
     }
     if !asked {
         signal.await;
@@ -78,8 +82,10 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 fn greet(address: SocketAddr) {
-    let quill = std::env::current_exe()
-        .map_or_else(|_| "quill".to_owned(), |path| quoted(&path.display().to_string()));
+    let quill = std::env::current_exe().map_or_else(
+        |_| "quill".to_owned(),
+        |path| quoted(&path.display().to_string()),
+    );
     print(&format!(
         "Serving Quill, gRPC, gRPC-Web and Connect on http://{address}
 

@@ -15,24 +15,21 @@ pub(super) fn compile(
     given: &[PathBuf],
     import_paths: &[PathBuf],
 ) -> Result<Vec<FileDescriptorProto>, Failure> {
-    let mut protos = Vec::new();
-    let mut includes = import_paths.to_vec();
-    for path in given {
-        if path.is_dir() {
-            let before = protos.len();
-            find(path, FOLDER_DEPTH_MAX, &mut protos)?;
-            if protos.len() == before {
-                let path = path.display();
-                return Err(Failure::input(format!("--proto {path}: no .proto file in it")));
-            }
-            if import_paths.is_empty() {
-                includes.push(path.clone());
-            }
-        } else {
-            if import_paths.is_empty() {
-                includes.push(folder_of(path));
-            }
-            protos.push(path.clone());
+    let (folders, mut protos): (Vec<_>, Vec<_>) =
+        given.iter().cloned().partition(|path| path.is_dir());
+    let includes = if import_paths.is_empty() {
+        include_folders(&folders, &protos)
+    } else {
+        import_paths.to_vec()
+    };
+    for folder in &folders {
+        let before = protos.len();
+        find(folder, FOLDER_DEPTH_MAX, &mut protos)?;
+        if protos.len() == before {
+            let folder = folder.display();
+            return Err(Failure::input(format!(
+                "--proto {folder}: no .proto file in it"
+            )));
         }
     }
     let schema = quill_codegen::Schema::compile(&protos, &includes).map_err(|error| {
@@ -44,6 +41,18 @@ pub(super) fn compile(
         .map_err(|error| Failure::input(format!("--proto: {error}")))
 }
 
+/// The folders that were given, and those of files that lie in none of them:
+/// a file with two names would declare everything twice.
+fn include_folders(folders: &[PathBuf], files: &[PathBuf]) -> Vec<PathBuf> {
+    let mut includes = folders.to_vec();
+    for file in files {
+        if !includes.iter().any(|folder| file.starts_with(folder)) {
+            includes.push(folder_of(file));
+        }
+    }
+    includes
+}
+
 fn folder_of(file: &Path) -> PathBuf {
     match file.parent() {
         Some(folder) if folder != Path::new("") => folder.to_owned(),
@@ -53,11 +62,14 @@ fn folder_of(file: &Path) -> PathBuf {
 
 /// Adds the `.proto` files in a folder and below it, in the order of their names.
 fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let wrong = |error: std::io::Error| {
-        Failure::input(format!("--proto {}: {error}", folder.display()))
-    };
+    let wrong =
+        |error: std::io::Error| Failure::input(format!("--proto {}: {error}", folder.display()));
     let mut paths = std::fs::read_dir(folder)
-        .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>())
+        .and_then(|entries| {
+            entries
+                .map(|e| e.map(|e| e.path()))
+                .collect::<Result<Vec<_>, _>>()
+        })
         .map_err(wrong)?;
     paths.sort_unstable();
     for path in paths {
@@ -65,7 +77,10 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Fai
             if depth > 0 {
                 find(&path, depth - 1, found)?;
             }
-        } else if path.extension().is_some_and(|extension| extension == "proto") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "proto")
+        {
             found.push(path);
         }
     }

@@ -48,11 +48,7 @@ enum Unknown {
 
 impl Reflection {
     /// Asks with this metadata, until this deadline.
-    pub(crate) fn new(
-        client: QuillClient,
-        metadata: Metadata,
-        deadline: Option<Deadline>,
-    ) -> Self {
+    pub(crate) fn new(client: QuillClient, metadata: Metadata, deadline: Option<Deadline>) -> Self {
         Self {
             client,
             metadata,
@@ -155,10 +151,12 @@ impl Reflection {
         questions: Vec<MessageRequest>,
     ) -> Result<Vec<MessageResponse>, Unknown> {
         let count = questions.len();
-        let questions = questions.into_iter().map(|question| ServerReflectionRequest {
-            message_request: Some(question),
-            ..Default::default()
-        });
+        let questions = questions
+            .into_iter()
+            .map(|question| ServerReflectionRequest {
+                message_request: Some(question),
+                ..Default::default()
+            });
         let questions: Vec<_> = questions.collect();
         let mut request = Request::new(stream::iter(questions));
         request.metadata_mut().extend(&self.metadata);

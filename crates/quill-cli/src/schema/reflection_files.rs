@@ -27,7 +27,9 @@ impl ReflectionFiles {
     pub(super) fn take(&mut self, serialized: &[u8]) -> Result<(), String> {
         self.bytes = self.bytes.saturating_add(serialized.len());
         if self.bytes > BYTES_MAX {
-            return Err(format!("answers with more than {BYTES_MAX} bytes of descriptors"));
+            return Err(format!(
+                "answers with more than {BYTES_MAX} bytes of descriptors"
+            ));
         }
         if self.by_name.len() >= FILES_MAX {
             return Err(format!("answers with more than {FILES_MAX} files"));

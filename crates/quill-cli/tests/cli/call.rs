@@ -16,10 +16,22 @@ fn every_kind_works_in_every_protocol() {
         assert_eq!(ran.lines(), [r#"{"message":"hi"}"#], "{protocol}");
         let ran = call(EXPAND).input(r#"{"message":"a","count":3}"#).run();
         assert_eq!(ran.lines(), [r#"{"message":"a"}"#; 3], "{protocol}");
-        let ran = call(COLLECT).input(r#"{"message":"ä"}{"message":"b"} {}"#).run();
-        assert_eq!(ran.lines(), [r#"{"count":3,"totalBytes":"3"}"#], "{protocol}");
-        let ran = call(CHAT).stdin("{\"message\":\"a\"}\n{\"message\":\"b\"}\n").run();
-        assert_eq!(ran.lines(), [r#"{"message":"a"}"#, r#"{"message":"b"}"#], "{protocol}");
+        let ran = call(COLLECT)
+            .input(r#"{"message":"ä"}{"message":"b"} {}"#)
+            .run();
+        assert_eq!(
+            ran.lines(),
+            [r#"{"count":3,"totalBytes":"3"}"#],
+            "{protocol}"
+        );
+        let ran = call(CHAT)
+            .stdin("{\"message\":\"a\"}\n{\"message\":\"b\"}\n")
+            .run();
+        assert_eq!(
+            ran.lines(),
+            [r#"{"message":"a"}"#, r#"{"message":"b"}"#],
+            "{protocol}"
+        );
     }
 }
 
@@ -29,7 +41,10 @@ fn quill_is_the_default_protocol_and_the_empty_message_the_default_input() {
     assert_eq!(demo.call(ECHO).run().lines(), ["{}"]);
     assert_eq!(demo.call(COLLECT).run().lines(), ["{}"]);
     let process = demo.call("data.v1.DataService/Process");
-    assert_eq!(process.input(r#"{"data":"abc"}"#).run().lines(), [r#"{"bytes":"3"}"#]);
+    assert_eq!(
+        process.input(r#"{"data":"abc"}"#).run().lines(),
+        [r#"{"bytes":"3"}"#]
+    );
     let batch = demo.call("data.v1.DataService/ProcessBatch");
     let ran = batch.input(r#"{"data":"abc"}{"data":"de"}"#).run();
     assert_eq!(ran.lines(), [r#"{"count":2,"bytes":"5"}"#]);
@@ -44,8 +59,14 @@ fn http1_carries_all_that_needs_no_two_halves_at_once() {
         assert_eq!(ran.lines(), [r#"{"message":"hi"}"#], "{protocol}");
         let ran = call(EXPAND).input(r#"{"message":"a","count":2}"#).run();
         assert_eq!(ran.lines(), [r#"{"message":"a"}"#; 2], "{protocol}");
-        let ran = call(COLLECT).input(r#"{"message":"a"}{"message":"b"}"#).run();
-        assert_eq!(ran.lines(), [r#"{"count":2,"totalBytes":"2"}"#], "{protocol}");
+        let ran = call(COLLECT)
+            .input(r#"{"message":"a"}{"message":"b"}"#)
+            .run();
+        assert_eq!(
+            ran.lines(),
+            [r#"{"count":2,"totalBytes":"2"}"#],
+            "{protocol}"
+        );
     }
 }
 
@@ -78,20 +99,30 @@ fn large_messages_travel_compressed() {
 #[test]
 fn metadata_is_shown_when_asked_for() {
     let demo = Demo::start();
-    let call = demo.call(ECHO).args(["-v", "--header", "x-id: 7", "--timeout", "30s"]);
+    let call = demo
+        .call(ECHO)
+        .args(["-v", "--header", "x-id: 7", "--timeout", "30s"]);
     assert_eq!(call.run().lines(), ["{}"]);
 }
 
 #[cfg(unix)]
 #[test]
 fn a_unix_socket_works_like_a_port() {
+    use std::process::Stdio;
+
     use crate::support::{Call, quill, wait_for};
     // Not in the target folder: a socket's path holds about a hundred bytes.
     let socket = std::env::temp_dir().join(format!("quill-cli-{}.sock", std::process::id()));
     let address = format!("unix:{}", socket.display());
-    let mut demo = quill().args(["demo", "--listen", &address]).spawn().unwrap();
+    let mut demo = quill()
+        .args(["demo", "--listen", &address])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     wait_for("the socket", || socket.exists().then_some(()));
-    let ran = Call::new(&format!("{address}/{ECHO}")).input(r#"{"message":"hi"}"#).run();
+    let ran = Call::new(&format!("{address}/{ECHO}"))
+        .input(r#"{"message":"hi"}"#)
+        .run();
     demo.kill().unwrap();
     demo.wait().unwrap();
     let _ = std::fs::remove_file(&socket);

@@ -6,7 +6,11 @@ use crate::support::{Demo, Ran, external, run};
 
 fn grpcurl(demo: &Demo, before: &[&str], after: &[&str]) -> Option<Ran> {
     let mut command = external("grpcurl")?;
-    command.arg("-plaintext").args(before).arg(&demo.address).args(after);
+    command
+        .arg("-plaintext")
+        .args(before)
+        .arg(&demo.address)
+        .args(after);
     Some(run(command, b""))
 }
 
@@ -33,10 +37,19 @@ fn grpcurl_lists_and_describes() {
     let ran = grpcurl(&demo, &[], &["list", "echo.v1.EchoService"]).unwrap();
     assert_eq!(ran.lines().len(), 4, "{ran:?}");
     for (symbol, said) in [
-        ("echo.v1.EchoService", "rpc Chat ( stream .echo.v1.EchoRequest )"),
+        (
+            "echo.v1.EchoService",
+            "rpc Chat ( stream .echo.v1.EchoRequest )",
+        ),
         ("echo.v1.ExpandRequest", "uint32 interval_ms = 3"),
-        ("grpc.health.v1.HealthCheckResponse.ServingStatus", "SERVICE_UNKNOWN = 3"),
-        ("grpc.reflection.v1alpha.ServerReflection", "ServerReflectionInfo"),
+        (
+            "grpc.health.v1.HealthCheckResponse.ServingStatus",
+            "SERVICE_UNKNOWN = 3",
+        ),
+        (
+            "grpc.reflection.v1alpha.ServerReflection",
+            "ServerReflectionInfo",
+        ),
     ] {
         let ran = grpcurl(&demo, &[], &["describe", symbol]).unwrap();
         assert!(ran.lines().join("\n").contains(said), "{symbol}: {ran:?}");
@@ -48,9 +61,21 @@ fn grpcurl_makes_every_kind_of_call() {
     let demo = Demo::start();
     for (method, input, output) in [
         ("Echo", r#"{"message":"hi"}"#, r#"{"message":"hi"}"#),
-        ("Expand", r#"{"message":"a","count":2}"#, r#"{"message":"a"}{"message":"a"}"#),
-        ("Collect", r#"{"message":"a"}{"message":"b"}"#, r#"{"count":2,"totalBytes":"2"}"#),
-        ("Chat", r#"{"message":"a"}{"message":"b"}"#, r#"{"message":"a"}{"message":"b"}"#),
+        (
+            "Expand",
+            r#"{"message":"a","count":2}"#,
+            r#"{"message":"a"}{"message":"a"}"#,
+        ),
+        (
+            "Collect",
+            r#"{"message":"a"}{"message":"b"}"#,
+            r#"{"count":2,"totalBytes":"2"}"#,
+        ),
+        (
+            "Chat",
+            r#"{"message":"a"}{"message":"b"}"#,
+            r#"{"message":"a"}{"message":"b"}"#,
+        ),
     ] {
         let name = format!("echo.v1.EchoService/{method}");
         let Some(ran) = grpcurl(&demo, &["-d", input], &[&name]) else {
@@ -71,9 +96,21 @@ fn buf_curl_calls_in_its_three_protocols() {
     for protocol in ["grpc", "grpcweb", "connect"] {
         for (method, input, output) in [
             ("Echo", r#"{"message":"hi"}"#, r#"{"message":"hi"}"#),
-            ("Expand", r#"{"message":"a","count":2}"#, r#"{"message":"a"}{"message":"a"}"#),
-            ("Collect", r#"{"message":"a"}{"message":"b"}"#, r#"{"count":2,"totalBytes":"2"}"#),
-            ("Chat", r#"{"message":"a"}{"message":"b"}"#, r#"{"message":"a"}{"message":"b"}"#),
+            (
+                "Expand",
+                r#"{"message":"a","count":2}"#,
+                r#"{"message":"a"}{"message":"a"}"#,
+            ),
+            (
+                "Collect",
+                r#"{"message":"a"}{"message":"b"}"#,
+                r#"{"count":2,"totalBytes":"2"}"#,
+            ),
+            (
+                "Chat",
+                r#"{"message":"a"}{"message":"b"}"#,
+                r#"{"message":"a"}{"message":"b"}"#,
+            ),
         ] {
             let Some(mut command) = external("buf") else {
                 return;
@@ -98,5 +135,8 @@ fn grpc_health_probe_is_satisfied() {
     command.args(["-addr", &demo.address]);
     let ran = run(command, b"");
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(format!("{}{}", ran.stdout, ran.stderr).contains("SERVING"), "{ran:?}");
+    assert!(
+        format!("{}{}", ran.stdout, ran.stderr).contains("SERVING"),
+        "{ran:?}"
+    );
 }

@@ -6,7 +6,9 @@ const JSON: [&str; 2] = ["-H", "content-type: application/json"];
 
 fn curl(args: &[&str]) -> Option<Ran> {
     let mut command = external("curl")?;
-    command.args(["-sS", "-w", "\n%{http_code} %{content_type}"]).args(args);
+    command
+        .args(["-sS", "-w", "\n%{http_code} %{content_type}"])
+        .args(args);
     Some(run(command, b""))
 }
 
@@ -41,7 +43,10 @@ fn an_error_is_connects_json() {
     };
     assert_eq!(
         ran.lines(),
-        [r#"{"code":"not_found","message":"no user 7"}"#, "404 application/json"]
+        [
+            r#"{"code":"not_found","message":"no user 7"}"#,
+            "404 application/json"
+        ]
     );
 }
 

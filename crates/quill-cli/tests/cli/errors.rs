@@ -16,7 +16,10 @@ fn a_servers_error_is_told_in_full_in_every_protocol() {
             .input(r#"{"error_code":5,"error_message":"no user 7 ü"}"#)
             .run();
         let error = ran.error(4);
-        assert!(error.starts_with("quill: not_found: no user 7 ü"), "{protocol}: {error}");
+        assert!(
+            error.starts_with("quill: not_found: no user 7 ü"),
+            "{protocol}: {error}"
+        );
         assert_eq!(ran.stdout, "");
     }
 }
@@ -31,7 +34,10 @@ fn what_came_before_a_streams_error_is_printed() {
             .input(r#"{"message":"a","error_code":8,"error_after":2}"#)
             .run();
         let error = ran.error(4);
-        assert!(error.starts_with("quill: resource_exhausted"), "{protocol}: {error}");
+        assert!(
+            error.starts_with("quill: resource_exhausted"),
+            "{protocol}: {error}"
+        );
         assert_eq!(ran.stdout, "{\"message\":\"a\"}\n".repeat(2), "{protocol}");
     }
 }
@@ -50,7 +56,10 @@ fn bad_json_names_the_message_and_the_fields_path() {
         let error = demo.call(ECHO).input(input).run();
         let error = error.error(2);
         assert!(error.contains(said), "{input}: {error}");
-        assert!(error.contains("message 1 (echo.v1.EchoRequest)"), "{input}: {error}");
+        assert!(
+            error.contains("message 1 (echo.v1.EchoRequest)"),
+            "{input}: {error}"
+        );
     }
 }
 
@@ -61,7 +70,10 @@ fn bad_json_in_the_midst_of_a_stream_gives_the_call_up() {
         .call("echo.v1.EchoService/Collect")
         .stdin("{\"message\":\"a\"}\n{\"message\":1}\n")
         .run();
-    assert!(ran.error(2).contains("message 2 (echo.v1.EchoRequest): field \"message\""));
+    assert!(
+        ran.error(2)
+            .contains("message 2 (echo.v1.EchoRequest): field \"message\"")
+    );
     assert_eq!(ran.stdout, "");
 }
 
@@ -79,10 +91,17 @@ fn unknown_names_are_answered_with_the_known_ones() {
     let demo = Demo::start();
     let ran = demo.call("echo.v1.EchoService/Ecco").run();
     let error = ran.error(2);
-    assert!(error.contains("no method Ecco; it has Echo, Expand, Collect, Chat"), "{error}");
+    assert!(
+        error.contains("no method Ecco; it has Echo, Expand, Collect, Chat"),
+        "{error}"
+    );
     let ran = demo.call("echo.v1.Ecco/Echo").run();
     let error = ran.error(2);
-    for name in ["no service echo.v1.Ecco", "echo.v1.EchoService", "data.v1.DataService"] {
+    for name in [
+        "no service echo.v1.Ecco",
+        "echo.v1.EchoService",
+        "data.v1.DataService",
+    ] {
         assert!(error.contains(name), "{error}");
     }
 }
@@ -112,7 +131,10 @@ fn the_deadline_ends_a_call() {
             .args(["--protocol", protocol, "--timeout", "1s"])
             .input(r#"{"delay_ms":600000}"#)
             .run();
-        assert!(ran.error(4).contains("deadline_exceeded"), "{protocol}: {ran:?}");
+        assert!(
+            ran.error(4).contains("deadline_exceeded"),
+            "{protocol}: {ran:?}"
+        );
     }
 }
 
@@ -122,12 +144,24 @@ fn arguments_that_make_no_sense_are_bad_input() {
         (&["call"][..], "URL/package.Service/Method"),
         (&["call", "127.0.0.1/a.B/C"], "a scheme is missing"),
         (&["call", "http://h"], "URL/package.Service/Method"),
-        (&["call", "http://h/a.B/C", "--protocol", "soap"], "grpc-web-text"),
+        (
+            &["call", "http://h/a.B/C", "--protocol", "soap"],
+            "grpc-web-text",
+        ),
         (&["call", "http://h/a.B/C", "--timeout", "5"], "500ms"),
-        (&["call", "http://h/a.B/C", "--header", "x"], "'name: value'"),
-        (&["call", "http://h/a.B/C", "--header", "grpc-x: 1"], "grpc-x"),
+        (
+            &["call", "http://h/a.B/C", "--header", "x"],
+            "'name: value'",
+        ),
+        (
+            &["call", "http://h/a.B/C", "--header", "grpc-x: 1"],
+            "grpc-x",
+        ),
         (&["call", "http://h/a.B/C", "--cert", "x.pem"], "--key"),
-        (&["call", "https://h/a.B/C", "--cacert", "no-such.pem"], "no-such.pem"),
+        (
+            &["call", "https://h/a.B/C", "--cacert", "no-such.pem"],
+            "no-such.pem",
+        ),
         (&["call", "http://h/a.B/C", "--import-path", "x"], "--proto"),
     ] {
         let mut command = quill();

@@ -23,7 +23,13 @@ fn a_signal_ends_it_within_five_seconds_whatever_streams_are_open() {
         answers.next().unwrap().unwrap();
         let asked = Instant::now();
         let pid = demo.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([signal, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
         let reading = std::thread::spawn(move || answers.count());
         let status = wait(&mut demo.child);
         let took = asked.elapsed();
@@ -40,7 +46,13 @@ fn a_signal_right_after_the_start_is_heard() {
     for _ in 0..5 {
         let mut demo = Demo::start();
         let pid = demo.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
         assert_eq!(wait(&mut demo.child).code(), Some(0));
     }
 }
@@ -61,7 +73,13 @@ fn a_busy_port_is_told_with_the_way_out() {
 #[test]
 fn a_port_file_that_cant_be_written_is_told() {
     let mut command = quill();
-    command.args(["demo", "--listen", "127.0.0.1:0", "--port-file", "/no/such/folder/port"]);
+    command.args([
+        "demo",
+        "--listen",
+        "127.0.0.1:0",
+        "--port-file",
+        "/no/such/folder/port",
+    ]);
     let ran = run(command, b"");
     assert!(ran.error(2).contains("/no/such/folder/port"));
 }
@@ -85,7 +103,10 @@ fn the_commands_it_prints_work_as_pasted() {
         printed.push_str(&String::from_utf8_lossy(&buffer[..read]));
     }
     let joined = printed.replace("\\\n", " ");
-    let commands: Vec<_> = joined.lines().filter(|line| line.starts_with("  ")).collect();
+    let commands: Vec<_> = joined
+        .lines()
+        .filter(|line| line.starts_with("  "))
+        .collect();
     assert!(commands.len() >= 5, "{printed}");
     for line in commands {
         let program = line.split_whitespace().next().unwrap();
@@ -96,7 +117,10 @@ fn the_commands_it_prints_work_as_pasted() {
         shell.args(["-c", line]);
         let ran = run(shell, b"");
         assert_eq!(ran.code, Some(0), "{line}: {ran:?}");
-        assert!(ran.stdout.contains("hi") || ran.stdout.contains("echo.v1.EchoService"), "{line}");
+        assert!(
+            ran.stdout.contains("hi") || ran.stdout.contains("echo.v1.EchoService"),
+            "{line}"
+        );
     }
     demo.kill().unwrap();
     demo.wait().unwrap();

@@ -12,7 +12,10 @@ fn an_errors_details_are_decoded_by_what_is_known() {
         .with_descriptor_set(&descriptor_set(&["hidden.proto"]));
     let shop = Serving::start(Server::builder().service(Shop).service(reflection));
     for protocol in ["quill", "grpc", "grpc-web", "connect"] {
-        let ran = shop.call("shop.v1.Shop/Fail").args(["-v", "--protocol", protocol]).run();
+        let ran = shop
+            .call("shop.v1.Shop/Fail")
+            .args(["-v", "--protocol", protocol])
+            .run();
         let lines: Vec<_> = ran.error(4).lines().collect();
         for line in [
             "quill: failed_precondition: not today",

@@ -65,7 +65,8 @@ fn a_set_without_its_imports_is_told_how_to_get_them() {
     let shop = Serving::shop();
     let set = crate::shop::descriptor_set(&["shop.proto"]);
     let mut set = FileDescriptorSet::decode_from_slice(&set).unwrap();
-    set.file.retain(|file| file.name.as_deref() == Some("shop/v1/shop.proto"));
+    set.file
+        .retain(|file| file.name.as_deref() == Some("shop/v1/shop.proto"));
     let path = scratch("lone.binpb");
     std::fs::write(&path, set.encode_to_vec()).unwrap();
     let ran = shop

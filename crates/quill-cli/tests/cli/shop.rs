@@ -24,8 +24,13 @@ pub(crate) fn protos() -> PathBuf {
 /// The descriptor set of these files of the shop.
 pub(crate) fn descriptor_set(files: &[&str]) -> Vec<u8> {
     let folder = protos();
-    let paths: Vec<_> = files.iter().map(|f| folder.join("shop/v1").join(f)).collect();
-    quill_codegen::Schema::compile(&paths, &[folder]).unwrap().to_descriptor_set()
+    let paths: Vec<_> = files
+        .iter()
+        .map(|f| folder.join("shop/v1").join(f))
+        .collect();
+    quill_codegen::Schema::compile(&paths, &[folder])
+        .unwrap()
+        .to_descriptor_set()
 }
 
 pub(crate) fn descriptor_set_file(files: &[&str]) -> PathBuf {
@@ -129,7 +134,9 @@ impl Behaviour {
                     _ => "shop/v1/shop.proto",
                 };
                 let mut files = set.file.iter();
-                let file = files.find(|file| file.name.as_deref() == Some(name)).unwrap();
+                let file = files
+                    .find(|file| file.name.as_deref() == Some(name))
+                    .unwrap();
                 file.encode_to_vec()
             }
             _ => {

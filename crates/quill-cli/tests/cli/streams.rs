@@ -89,7 +89,10 @@ fn a_reader_that_has_enough_ends_the_call_quietly() {
         .unwrap();
     let mut answers = BufReader::new(call.stdout.take().unwrap()).lines();
     for _ in 0..3 {
-        assert_eq!(answers.next().unwrap().unwrap(), r#"{"message":"on and on"}"#);
+        assert_eq!(
+            answers.next().unwrap().unwrap(),
+            r#"{"message":"on and on"}"#
+        );
     }
     drop(answers);
     assert_eq!(wait(&mut call).code(), Some(0));
