@@ -58,7 +58,7 @@ impl Input {
         for (index, value) in values.enumerate() {
             let read = match value {
                 Ok(json) => message
-                    .from_json(json.get().as_bytes(), false)
+                    .read_json(json.get().as_bytes(), false)
                     .map_err(|error| error.to_string()),
                 Err(error) => Err(error.to_string()),
             };

@@ -33,7 +33,7 @@ impl MessageType {
 
     /// Reads one message of JSON. The error names the field's path. Fields that
     /// the type does not have are errors unless they are to be ignored.
-    pub(crate) fn from_json(
+    pub(crate) fn read_json(
         &self,
         json: &[u8],
         ignore_unknown: bool,
@@ -60,7 +60,7 @@ impl MessageType {
     }
 
     /// Reads one message in the binary format.
-    pub(crate) fn from_bytes(
+    pub(crate) fn read_bytes(
         &self,
         bytes: &[u8],
         limits: &DecodeLimits,
@@ -85,8 +85,8 @@ impl Codec<DynamicMessage> for MessageType {
         limits: &DecodeLimits,
     ) -> Result<DynamicMessage, CodecError> {
         match format {
-            Format::Proto => self.from_bytes(&bytes, limits),
-            Format::Json => self.from_json(&bytes, true),
+            Format::Proto => self.read_bytes(&bytes, limits),
+            Format::Json => self.read_json(&bytes, true),
         }
     }
 

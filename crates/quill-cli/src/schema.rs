@@ -10,7 +10,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use buffa_descriptor::generated::descriptor::{FileDescriptorProto, FileDescriptorSet};
-use buffa_descriptor::{DescriptorPool, MessageIndex, PoolError};
+use buffa_descriptor::{
+    DescriptorPool, MessageIndex, MethodDescriptor, PoolError, ServiceDescriptor,
+};
 use quill::{Method, MethodKind};
 
 use crate::args::SchemaArgs;
@@ -81,7 +83,7 @@ impl Schema {
     /// The method that is to be called.
     pub(crate) fn method(&self, target: &Target) -> Result<MethodSchema, Failure> {
         let Some(service) = self.pool.service_by_name(&target.service) else {
-            let services = self.pool.services().iter().map(|s| s.full_name());
+            let services = self.pool.services().iter().map(ServiceDescriptor::full_name);
             return Err(Failure::input(format!(
                 "the schema has no service {}; it has {}",
                 target.service,
@@ -89,7 +91,7 @@ impl Schema {
             )));
         };
         let Some(method) = service.method(&target.method) else {
-            let methods = service.methods().iter().map(|m| m.name());
+            let methods = service.methods().iter().map(MethodDescriptor::name);
             return Err(Failure::input(format!(
                 "the service {} has no method {}; it has {}",
                 target.service,

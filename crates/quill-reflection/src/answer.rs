@@ -60,23 +60,23 @@ fn respond(
     match asked {
         MessageRequest::FileByFilename(name) => sent
             .file_with_imports(catalog, name)
-            .ok_or_else(|| not_found(format!("file {name:?}"))),
+            .ok_or_else(|| not_found(&format!("file {name:?}"))),
         MessageRequest::FileContainingSymbol(symbol) => catalog
             .file_of_symbol(symbol)
             .and_then(|name| sent.file_with_imports(catalog, name))
-            .ok_or_else(|| not_found(format!("symbol {symbol:?}"))),
+            .ok_or_else(|| not_found(&format!("symbol {symbol:?}"))),
         MessageRequest::FileContainingExtension(extension) => {
             let (extended, number) = (&extension.containing_type, extension.extension_number);
             catalog
                 .file_of_extension(extended, number)
                 .and_then(|name| sent.file_with_imports(catalog, name))
-                .ok_or_else(|| not_found(format!("extension {number} of {extended:?}")))
+                .ok_or_else(|| not_found(&format!("extension {number} of {extended:?}")))
         }
         MessageRequest::AllExtensionNumbersOfType(extended) => {
             let numbers = catalog.extension_numbers(extended);
             let response = ExtensionNumberResponse {
                 extension_number: numbers
-                    .ok_or_else(|| not_found(format!("message {extended:?}")))?,
+                    .ok_or_else(|| not_found(&format!("message {extended:?}")))?,
                 base_type_name: extended.clone(),
                 ..Default::default()
             };
@@ -127,6 +127,6 @@ impl Sent {
     }
 }
 
-fn not_found(what: String) -> (Code, String) {
+fn not_found(what: &str) -> (Code, String) {
     (Code::NotFound, format!("there is no {what} here"))
 }

@@ -61,7 +61,7 @@ pub(crate) fn metadata_line(name: &str, value: &[u8]) -> String {
 async fn decoded(detail: &Detail, schema: &mut Schema) -> Option<String> {
     let message = schema.message_type(&detail.type_name).await?;
     let message = message
-        .from_bytes(&detail.value, &DecodeLimits::default())
+        .read_bytes(&detail.value, &DecodeLimits::default())
         .ok()?;
     serde_json::to_string(&message).ok()
 }

@@ -172,7 +172,7 @@ pub(crate) struct Serving {
 impl Serving {
     pub(crate) fn start(builder: quill::ServerBuilder) -> Self {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let (started, address) = std::sync::mpsc::channel();
+        let (started, address) = std::sync::mpsc::sync_channel(1);
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

@@ -169,7 +169,7 @@ pub(crate) fn wait(child: &mut Child) -> ExitStatus {
             let _ = child.kill();
             panic!("still running after {PATIENCE:?}");
         }
-        std::thread::sleep(Duration::from_millis(5));
+        pause();
     }
 }
 
@@ -180,8 +180,14 @@ pub(crate) fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T
             return value;
         }
         assert!(start.elapsed() < PATIENCE, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(5));
+        pause();
     }
+}
+
+/// Between two looks at another process, of which no clock of ours can tell.
+#[expect(clippy::disallowed_methods, reason = "there is no runtime here")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(5));
 }
 
 /// A program of others; `None`, with a word about it, where it is not
@@ -195,6 +201,6 @@ pub(crate) fn external(program: &str) -> Option<Command> {
     }
     let required = std::env::var_os("REQUIRE_EXTERNAL").is_some_and(|value| value == "1");
     assert!(!required, "{program} is not installed");
-    eprintln!("skipped: {program} is not installed");
+    let _ = writeln!(std::io::stderr(), "skipped: {program} is not installed");
     None
 }
