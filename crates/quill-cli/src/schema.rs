@@ -83,7 +83,11 @@ impl Schema {
     /// The method that is to be called.
     pub(crate) fn method(&self, target: &Target) -> Result<MethodSchema, Failure> {
         let Some(service) = self.pool.service_by_name(&target.service) else {
-            let services = self.pool.services().iter().map(ServiceDescriptor::full_name);
+            let services = self
+                .pool
+                .services()
+                .iter()
+                .map(ServiceDescriptor::full_name);
             return Err(Failure::input(format!(
                 "the schema has no service {}; it has {}",
                 target.service,
