@@ -12,6 +12,8 @@ mod buffa_codec;
 #[cfg(feature = "buffa")]
 mod buffa_view_codec;
 #[cfg(feature = "buffa")]
+mod json_limits;
+#[cfg(feature = "buffa")]
 pub use buffa_codec::BuffaCodec;
 #[cfg(feature = "buffa")]
 pub use buffa_view_codec::BuffaViewCodec;
@@ -51,10 +53,12 @@ impl Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
     /// How deep messages may nest; 100 by default, as in protobuf's own libraries.
+    /// JSON nests at most 128 objects and lists, whatever stands here.
     pub depth_max: u32,
     /// How many fields that the schema does not know are kept; 10,000 by default.
     pub unknown_fields_max: usize,
-    /// Memory that the elements of repeated and map fields may take; 32 MiB by default.
+    /// Memory that the elements of repeated and map fields may take; 32 MiB by
+    /// default. In JSON each object counts as 256 bytes towards it.
     pub element_bytes_max: usize,
 }
 

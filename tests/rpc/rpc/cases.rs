@@ -8,3 +8,4 @@ mod deadlines;
 mod grpc;
 mod json;
 mod kinds;
+mod transport;

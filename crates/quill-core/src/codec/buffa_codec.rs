@@ -5,6 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::json_limits;
 use super::{Codec, CodecError, DecodeLimits, Format};
 use crate::error::{Detail, Error, ErrorDetail};
 
@@ -22,7 +23,7 @@ where
     fn decode(&self, format: Format, bytes: Bytes, limits: &DecodeLimits) -> Result<T, CodecError> {
         match format {
             Format::Proto => decode_proto(&bytes, limits),
-            Format::Json => decode_json(&bytes),
+            Format::Json => decode_json(&bytes, limits),
         }
     }
 
@@ -53,7 +54,8 @@ fn decode_proto<T: Message>(bytes: &[u8], limits: &DecodeLimits) -> Result<T, Co
         .map_err(|error| CodecError::new(format!("the message is no valid protobuf: {error}")))
 }
 
-fn decode_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
+fn decode_json<T: DeserializeOwned>(bytes: &[u8], limits: &DecodeLimits) -> Result<T, CodecError> {
+    json_limits::check(bytes, limits)?;
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let message = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();

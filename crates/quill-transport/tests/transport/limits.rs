@@ -190,11 +190,13 @@ async fn connections_over_the_limit_wait() {
 
 #[tokio::test]
 async fn options_out_of_bounds_are_refused() {
-    let mut options = ServerOptions::default();
-    options.http2_frame_bytes_max = 50 * 1024 * 1024;
-    let listener = Listener::bind("127.0.0.1:0").await.unwrap();
-    let error = HttpServer::new(listener).with_options(options).unwrap_err();
-    assert_eq!(error.option(), "http2_frame_bytes_max");
+    for bytes in [50 * 1024 * 1024, 1 << 24, (1 << 14) - 1, 1, 0] {
+        let mut options = ServerOptions::default();
+        options.http2_frame_bytes_max = bytes;
+        let listener = Listener::bind("127.0.0.1:0").await.unwrap();
+        let error = HttpServer::new(listener).with_options(options).unwrap_err();
+        assert_eq!(error.option(), "http2_frame_bytes_max", "{bytes}");
+    }
 }
 
 #[tokio::test]

@@ -44,7 +44,10 @@ async fn what_is_left_of_a_deadline_goes_with_the_calls_a_handler_makes() {
             .build()
             .expect("a client");
         let request = Request::new(say("x")).with_timeout(WHOLE);
-        let answer = ProbeClient::new(first).one(request).await.expect("an answer");
+        let answer = ProbeClient::new(first)
+            .one(request)
+            .await
+            .expect("an answer");
         let left = Duration::from_millis(answer.message().number.into());
         assert!(left > Duration::ZERO, "{protocol:?}: no deadline came");
         assert!(left <= WHOLE - SPENT, "{protocol:?}: {left:?}");

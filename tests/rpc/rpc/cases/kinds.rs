@@ -1,5 +1,8 @@
 //! A service that sends every kind of field there and back.
 
+use std::sync::Once;
+
+use buffa::type_registry::{TypeRegistry, set_type_registry};
 use quill::{Error, Request, Response};
 
 use crate::probe::proto::{
@@ -21,7 +24,19 @@ impl EndlessService for Echo {
     }
 }
 
+/// Lets JSON write the message in an `Any` by its type.
+fn register_types() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let mut types = TypeRegistry::new();
+        crate::probe::proto::register_types(&mut types);
+        quill::types::register_wkt_types(&mut types);
+        set_type_registry(types);
+    });
+}
+
 pub(super) async fn serve_kinds() -> Served {
+    register_types();
     serve_with(|builder| {
         builder
             .service(KindsServer::new(Echo))
