@@ -90,4 +90,4 @@ pub use tower::{RateLimitLayer, RateLimitService};
 /// The README's code, compiled and run.
 #[cfg(all(doctest, feature = "axum", feature = "in-memory"))]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

@@ -1,4 +1,4 @@
-//! Counters through the [`metrics`](::metrics) facade.
+//! Counters through the [`metrics`] facade.
 //!
 //! | name | labels |
 //! |---|---|

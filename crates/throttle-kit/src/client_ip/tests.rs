@@ -1,3 +1,7 @@
+use std::net::IpAddr;
+
+use http::{HeaderMap, HeaderName};
+
 use super::*;
 
 const PROXY: &str = "10.0.0.9";

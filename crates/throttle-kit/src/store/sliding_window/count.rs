@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use crate::quota::Quota;
-use crate::store::memory::table::Life;
+use crate::store::memory::Life;
 
 const START_BITS: u32 = 20;
 const START_MASK: u64 = (1 << START_BITS) - 1;

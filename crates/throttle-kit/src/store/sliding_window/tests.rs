@@ -4,8 +4,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::backend::{Operation, SyncBackend};
 use crate::clock::ManualClock;
+use crate::decision::Outcome;
+use crate::key::KeyRef;
 use crate::limiter::RateLimiter;
+use crate::quota::Quota;
 
 fn limiter(quota: Quota) -> (ManualClock, RateLimiter<SlidingWindowBackend<ManualClock>>) {
     let clock = ManualClock::new();
