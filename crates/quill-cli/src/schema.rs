@@ -5,23 +5,29 @@ mod known;
 mod proto_files;
 mod reflection;
 mod reflection_files;
+mod unknown_any;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use buffa_descriptor::generated::descriptor::{FileDescriptorProto, FileDescriptorSet};
 use buffa_descriptor::{
-    DescriptorPool, MessageIndex, MethodDescriptor, PoolError, ServiceDescriptor,
+    DescriptorPool, DynamicMessage, MessageIndex, MethodDescriptor, PoolError, ReflectMessage,
+    ServiceDescriptor,
 };
-use quill::{Method, MethodKind};
+use quill::{DecodeLimits, Method, MethodKind};
 
 use crate::args::SchemaArgs;
 use crate::failure::Failure;
 use crate::message_type::MessageType;
 use crate::target::Target;
 
+use unknown_any::unknown_any;
+
 pub(crate) use reflection::Reflection;
 
+/// Types that are looked up for the `Any`s of one answer, at most.
+const ANY_TYPES_MAX: usize = 16;
 /// Names that an error lists at most.
 const NAMES_LISTED_MAX: usize = 20;
 
@@ -126,6 +132,39 @@ impl Schema {
         let files = self.reflection.as_mut()?.files_of_type(full_name).await?;
         let pool = Arc::new(pool(files).ok()?);
         MessageType::named(&pool, full_name)
+    }
+}
+
+impl Schema {
+    /// The message again, by a schema that has the types in its `Any`s too: the
+    /// server is asked for them. `None` when it does not say all.
+    pub(crate) async fn with_any_types(
+        &mut self,
+        message: &DynamicMessage,
+    ) -> Option<DynamicMessage> {
+        let full_name = message.message_descriptor().full_name();
+        let bytes = message.try_encode_to_vec().ok()?;
+        for _ in 0..=ANY_TYPES_MAX {
+            let message = MessageType::named(&self.pool, full_name)?
+                .read_bytes(&bytes, &DecodeLimits::default())
+                .ok()?;
+            let Some(unknown) = unknown_any(&message) else {
+                return Some(message);
+            };
+            let more = self.reflection.as_mut()?.files_of_type(&unknown).await?;
+            self.pool = Arc::new(self.pool_with(more)?);
+        }
+        None
+    }
+
+    fn pool_with(&self, more: Vec<FileDescriptorProto>) -> Option<DescriptorPool> {
+        let mut pool = DescriptorPool::clone(&self.pool);
+        let set = FileDescriptorSet {
+            file: more,
+            ..Default::default()
+        };
+        pool.add_file_descriptor_set(set).ok()?;
+        Some(pool)
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
         metadata.extend(header);
     }
     let reflection = Reflection::new(client.clone(), metadata.clone(), deadline);
-    let mut schema = Schema::load(&args.schema, &target, reflection).await?;
+    let schema = Schema::load(&args.schema, &target, reflection).await?;
     let method = schema.method(&target)?;
     let given = match (&args.input, method.method.kind().client_streams()) {
         (Some(input), _) => input,
@@ -36,6 +36,7 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
         client,
         method,
         metadata,
+        schema,
         deadline,
         verbose: args.verbose,
         out: JsonLines::stdout(),
@@ -45,7 +46,7 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
         Err(Ended::Failed(failure)) => Err(failure),
         Err(Ended::Refused(error)) => {
             call.show("metadata", error.metadata());
-            let text = describe(&error, &mut schema).await;
+            let text = describe(&error, &mut call.schema).await;
             Err(call_failure(&error, &text))
         }
     }
@@ -87,6 +88,7 @@ fn tls(args: &TlsArgs) -> Result<ClientTls, Failure> {
 struct Call {
     client: QuillClient,
     method: MethodSchema,
+    schema: Schema,
     metadata: Metadata,
     deadline: Option<Deadline>,
     verbose: bool,
@@ -134,7 +136,7 @@ impl Call {
                 let message = messages.only().await.map_err(Ended::Failed)?;
                 let request = self.request(message);
                 let answer = client.unary(&method, requests, responses, request).await?;
-                self.print_one(&answer)
+                self.print_one(&answer).await
             }
             MethodKind::ServerStreaming => {
                 let message = messages.only().await.map_err(Ended::Failed)?;
@@ -151,7 +153,7 @@ impl Call {
                     let answer = client
                         .client_streaming(&method, requests, responses, request)
                         .await?;
-                    self.print_one(&answer)
+                    self.print_one(&answer).await
                 };
                 unless_unreadable(unreadable, call).await
             }
@@ -178,9 +180,9 @@ impl Call {
         }
     }
 
-    fn print_one(&mut self, answer: &Response<DynamicMessage>) -> Result<(), Ended> {
+    async fn print_one(&mut self, answer: &Response<DynamicMessage>) -> Result<(), Ended> {
         self.show("header", answer.metadata());
-        self.out.print(answer.message())?;
+        self.print(answer.message()).await?;
         self.show("trailer", answer.trailers());
         Ok(())
     }
@@ -192,10 +194,22 @@ impl Call {
         self.show("header", answers.metadata());
         let mut answers = answers.into_inner();
         while let Some(answer) = answers.message().await? {
-            self.out.print(&answer)?;
+            self.print(&answer).await?;
         }
         self.show("trailer", answers.trailers());
         Ok(())
+    }
+
+    /// Prints a message; the server is asked for types that only an `Any` in it names.
+    async fn print(&mut self, message: &DynamicMessage) -> Result<(), PrintError> {
+        let error = match self.out.print(message) {
+            Err(PrintError::Json(error)) => error,
+            printed => return printed,
+        };
+        match self.schema.with_any_types(message).await {
+            Some(message) => self.out.print(&message),
+            None => Err(PrintError::Json(error)),
+        }
     }
 
     /// Shows metadata on standard error, if that was asked for.

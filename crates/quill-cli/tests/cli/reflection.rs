@@ -64,3 +64,24 @@ fn answers_that_make_no_sense_end_with_an_error() {
         assert!(error.contains(said), "{behaviour:?}: {error}");
     }
 }
+
+#[test]
+fn a_type_that_only_an_any_names_is_asked_for() {
+    let set = descriptor_set(&["shop.proto"]);
+    let more = descriptor_set(&["hidden.proto"]);
+    let reflection = quill_reflection::server(&set).with_descriptor_set(&more);
+    let shop = Serving::start(Server::builder().service(Shop).service(reflection));
+    let hidden = r#"{"note":{"@type":"type.googleapis.com/shop.v1.Hidden","clue":"ink"}}"#;
+    let ran = shop.call("shop.v1.Shop/Note").run();
+    assert_eq!(ran.lines(), [hidden]);
+
+    let reflection = quill_reflection::server(&set);
+    let shop = Serving::start(Server::builder().service(Shop).service(reflection));
+    let ran = shop.call("shop.v1.Shop/Note").run();
+    let error = ran.error(4);
+    assert!(
+        error.contains("type.googleapis.com/shop.v1.Hidden"),
+        "{error}"
+    );
+    assert!(error.contains("--descriptor-set"), "{error}");
+}

@@ -52,6 +52,14 @@ impl Service for Shop {
         routes.unary(&method("Place"), RawCodec, RawCodec, |request| {
             std::future::ready(Ok(Response::new(request.into_inner())))
         });
+        routes.unary(&method("Note"), RawCodec, RawCodec, |request| {
+            drop(request);
+            // Order { note: Any of Hidden { clue: "ink" } }
+            let mut order = vec![0x22, 43, 0x0a, 34];
+            order.extend_from_slice(b"type.googleapis.com/shop.v1.Hidden");
+            order.extend_from_slice(b"\x12\x05\x0a\x03ink");
+            std::future::ready(Ok(Response::new(order.into())))
+        });
         routes.unary(&method("Fail"), RawCodec, RawCodec, |request| {
             drop(request);
             std::future::ready(Err(failure()))
