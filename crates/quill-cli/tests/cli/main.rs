@@ -11,3 +11,4 @@ mod schema;
 mod shop;
 mod streams;
 mod support;
+mod tls;
