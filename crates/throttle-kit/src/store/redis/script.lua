@@ -22,7 +22,7 @@ local WHOLE = 2048000
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local all = ARGV[1] == 'all'
-local debts, changed, reply, refused = {}, {}, {}, false
+local debts, changed, cuts, reply, refused = {}, {}, {}, {}, false
 
 local function read(key)
   local value = redis.pcall('GET', key)
@@ -54,7 +54,8 @@ for i = 1, #KEYS do
     status, us, rest = 1, debt[1] or 0, debt[2] or 0
     -- A smaller quota than before, or a clock that stepped back, locks nobody
     -- out for longer than one window.
-    if us > window or (us == window and rest > window_rest) then us, rest = window, window_rest end
+    local cut = us > window or (us == window and rest > window_rest)
+    if cut then us, rest = window, window_rest end
     if what == RESET then
       us, rest, store = 0, 0, true
     elseif what == REFUND then
@@ -73,6 +74,11 @@ for i = 1, #KEYS do
       end
       if not new then
         status, refused = 0, true
+        -- Kept as it was cut, or it would be cut again and again and never be paid.
+        if cut and what ~= PEEK and us + rest > 0 then
+          store = true
+          cuts[key] = { us, rest }
+        end
       elseif what ~= PEEK and not (all and refused) then
         us, rest, store = new, new_rest, cost + cost_rest > 0
       end
@@ -86,16 +92,16 @@ for i = 1, #KEYS do
   reply[j - 2], reply[j - 1], reply[j] = status, us, rest
 end
 
-if not (all and refused) then
-  for key in pairs(changed) do
-    local us, rest = debts[key][1], debts[key][2]
-    if us == 0 and rest == 0 then
-      redis.call('DEL', key)
-    else
-      -- Kept for a second longer than it matters, so that the expiry, which is
-      -- in milliseconds, never cuts a debt short.
-      redis.call('PSETEX', key, math.floor(us / 1000) + 1001, struct.pack('>dd', now + us, rest))
-    end
+-- Of checks that are refused together, only what was cut.
+local kept = all and refused and cuts or debts
+for key in pairs(all and refused and cuts or changed) do
+  local us, rest = kept[key][1], kept[key][2]
+  if us == 0 and rest == 0 then
+    redis.call('DEL', key)
+  else
+    -- Kept for a second longer than it matters, so that the expiry, which is
+    -- in milliseconds, never cuts a debt short.
+    redis.call('PSETEX', key, math.floor(us / 1000) + 1001, struct.pack('>dd', now + us, rest))
   end
 end
 return reply
