@@ -223,7 +223,7 @@ impl<B: SyncBackend> RateLimitBackend for B {
         ready(self.apply_all_now(demands))
     }
 
-    #[inline]
+    #[inline(always)]
     fn apply_at_once(
         &self,
         key: KeyRef<'_>,

@@ -1,6 +1,7 @@
 //! A quota for every key, and others for some.
 
 use std::borrow::{Borrow, Cow};
+use std::future::Future;
 use std::sync::Arc;
 
 use super::overrides::Overrides;

@@ -2,6 +2,7 @@
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
+use std::future::Future;
 
 use crate::backend::{Demand, Operation, RateLimitBackend, SyncBackend};
 use crate::decision::{Decision, JointDecision, Outcome};
@@ -49,13 +50,17 @@ impl<B: RateLimitBackend> Core<B> {
         self.observer.observe(key.namespace, operation, decision)
     }
 
-    /// A check whose answer needs no waiting, if the backend is of that kind.
-    #[cfg(feature = "tower")]
-    pub(crate) fn apply_at_once(&self, key: KeyRef<'_>, quota: &Quota, n: u32) -> Option<Decision> {
-        let backend = &self.backend;
-        let decision = backend.apply_at_once(key, quota, n, Operation::Check)?;
-        let observer = &self.observer;
-        Some(observer.observe(key.namespace, Operation::Check, decision))
+    /// [`apply`](Self::apply), if the backend's answer needs no waiting.
+    #[inline(always)]
+    pub(crate) fn apply_at_once(
+        &self,
+        key: KeyRef<'_>,
+        quota: &Quota,
+        n: u32,
+        operation: Operation,
+    ) -> Option<Decision> {
+        let decision = self.backend.apply_at_once(key, quota, n, operation)?;
+        Some(self.observer.observe(key.namespace, operation, decision))
     }
 
     pub(crate) async fn apply_all(&self, demands: &[Demand<'_>]) -> JointDecision {
@@ -174,16 +179,20 @@ macro_rules! limiter_methods {
 
         impl<B: RateLimitBackend> $limiter<B> {
             /// Takes one cell of `key`, if there is one.
-            pub async fn check<K: Key + ?Sized>(&self, key: &K) -> Decision {
-                self.apply(key, 1, Operation::Check).await
+            pub fn check<K: Key + ?Sized>(&self, key: &K) -> impl Future<Output = Decision> {
+                self.apply(key, 1, Operation::Check)
             }
 
             /// Takes `n` cells of `key` if they are all there, else none.
             ///
             /// More than the burst is [`Outcome::InsufficientCapacity`], not
             /// something to wait for.
-            pub async fn check_n<K: Key + ?Sized>(&self, key: &K, n: u32) -> Decision {
-                self.apply(key, n, Operation::Check).await
+            pub fn check_n<K: Key + ?Sized>(
+                &self,
+                key: &K,
+                n: u32,
+            ) -> impl Future<Output = Decision> {
+                self.apply(key, n, Operation::Check)
             }
 
             /// Takes the cells of all `demands`, or of none.
@@ -197,20 +206,24 @@ macro_rules! limiter_methods {
             }
 
             /// What a check of one cell would answer; takes nothing.
-            pub async fn peek<K: Key + ?Sized>(&self, key: &K) -> Decision {
-                self.apply(key, 1, Operation::Peek).await
+            pub fn peek<K: Key + ?Sized>(&self, key: &K) -> impl Future<Output = Decision> {
+                self.apply(key, 1, Operation::Peek)
             }
 
             /// Makes the budget of `key` whole.
-            pub async fn reset<K: Key + ?Sized>(&self, key: &K) -> Decision {
-                self.apply(key, 0, Operation::Reset).await
+            pub fn reset<K: Key + ?Sized>(&self, key: &K) -> impl Future<Output = Decision> {
+                self.apply(key, 0, Operation::Reset)
             }
 
             /// Gives back what `decision`, an answer for the same `key`, took:
             /// for work that was not done after all. At most what is still
             /// owed is given back, and nothing for a refusal.
-            pub async fn refund<K: Key + ?Sized>(&self, key: &K, decision: Decision) -> Decision {
-                self.apply(key, decision.charged(), Operation::Refund).await
+            pub fn refund<K: Key + ?Sized>(
+                &self,
+                key: &K,
+                decision: Decision,
+            ) -> impl Future<Output = Decision> {
+                self.apply(key, decision.charged(), Operation::Refund)
             }
 
             /// Waits until one cell of `key` is there and takes it.
@@ -252,13 +265,18 @@ macro_rules! limiter_methods {
                 self.core.until_ready(key, quota.borrow(), n, jitter).await
             }
 
+            // The future of every operation: one, so that it is as small as a
+            // backend that need not be waited for lets it be.
+            #[inline]
             async fn apply<K: Key + ?Sized>(&self, key: &K, n: u32, op: Operation) -> Decision {
                 let bytes = key.bytes();
                 let bytes = bytes.as_ref();
                 let quota = self.quota_of(K::KIND, bytes);
-                self.core
-                    .apply(self.core.key(K::KIND, bytes), quota.borrow(), n, op)
-                    .await
+                let key = self.core.key(K::KIND, bytes);
+                match self.core.apply_at_once(key, quota.borrow(), n, op) {
+                    Some(decision) => decision,
+                    None => self.core.apply(key, quota.borrow(), n, op).await,
+                }
             }
         }
 

@@ -99,7 +99,8 @@ impl<B: RateLimitBackend> Options<B> {
         cost: u32,
     ) -> Option<Decision> {
         let (key, quota) = self.addressed(kind, bytes, route);
-        self.limiter.core.apply_at_once(key, &quota, cost)
+        let core = &self.limiter.core;
+        core.apply_at_once(key, &quota, cost, Operation::Check)
     }
 
     async fn check(&self, key: &OwnedKey, route: Option<&Route>, cost: u32) -> Decision {
