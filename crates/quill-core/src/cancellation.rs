@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// Fires when its call ended early: the caller cancelled or vanished, the
@@ -18,7 +18,16 @@ pub struct Cancellation(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     fired: bool,
-    wakers: Vec<Waker>,
+    /// Who waits, by the number of their future.
+    wakers: Vec<(u64, Waker)>,
+    next_id: u64,
+}
+
+impl State {
+    fn forget(&mut self, id: u64) -> Option<Waker> {
+        let index = self.wakers.iter().position(|(other, _)| *other == id)?;
+        Some(self.wakers.swap_remove(index).1)
+    }
 }
 
 impl Cancellation {
@@ -31,11 +40,11 @@ impl Cancellation {
     /// Fires, and wakes everyone who waits.
     pub fn cancel(&self) {
         let wakers = {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.lock();
             state.fired = true;
             std::mem::take(&mut state.wakers)
         };
-        for waker in wakers {
+        for (_, waker) in wakers {
             waker.wake();
         }
     }
@@ -43,13 +52,25 @@ impl Cancellation {
     /// Whether it has fired.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).fired
+        self.lock().fired
     }
 
     /// Resolves once it fires.
     #[must_use]
     pub fn cancelled(&self) -> Cancelled {
-        Cancelled(self.clone())
+        let id = {
+            let mut state = self.lock();
+            state.next_id += 1;
+            state.next_id
+        };
+        Cancelled {
+            token: self.clone(),
+            id,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -63,21 +84,33 @@ impl fmt::Debug for Cancellation {
 
 /// The future of [`Cancellation::cancelled`].
 #[derive(Debug)]
-pub struct Cancelled(Cancellation);
+pub struct Cancelled {
+    token: Cancellation,
+    id: u64,
+}
 
 impl Future for Cancelled {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let token = &self.0.0;
-        let mut state = token.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.token.lock();
         if state.fired {
             return Poll::Ready(());
         }
-        if !state.wakers.iter().any(|w| w.will_wake(cx.waker())) {
-            state.wakers.push(cx.waker().clone());
-        }
+        let before = state.forget(self.id);
+        state.wakers.push((self.id, cx.waker().clone()));
+        drop(state);
+        // Out of the lock: what goes with it is not ours.
+        drop(before);
         Poll::Pending
+    }
+}
+
+/// A call may last for days, and each of its messages be waited for beside it.
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        let waker = self.token.lock().forget(self.id);
+        drop(waker);
     }
 }
 
@@ -95,5 +128,20 @@ mod tests {
         token.cancel();
         assert!(waiting.is_cancelled());
         assert_eq!(Pin::new(&mut future).poll(&mut cx), Poll::Ready(()));
+    }
+    #[test]
+    fn a_future_that_is_dropped_leaves_nothing_behind() {
+        let token = Cancellation::new();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut kept = token.cancelled();
+        assert!(Pin::new(&mut kept).poll(&mut cx).is_pending());
+        for _ in 0..100 {
+            let mut future = token.cancelled();
+            assert!(Pin::new(&mut future).poll(&mut cx).is_pending());
+            assert!(Pin::new(&mut future).poll(&mut cx).is_pending());
+        }
+        assert_eq!(token.lock().wakers.len(), 1);
+        token.cancel();
+        assert!(Pin::new(&mut kept).poll(&mut cx).is_ready());
     }
 }

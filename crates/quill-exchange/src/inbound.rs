@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use quill_core::{Error, Inbound, Metadata};
 use quill_wire::Event;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use crate::credits::Credits;
 use crate::receive::{Receiver, gave_up, more_than_one, no_end, no_message};
@@ -95,11 +95,16 @@ impl Inbound for DeadlineInbound {
         };
         if let Poll::Ready(message) = messages.as_mut().poll_message(cx) {
             let deadline = this.deadline.deadline();
-            let message =
-                message.map(|message| message.map_err(|error| at_deadline(error, deadline)));
-            return Poll::Ready(message);
+            // Else messages that are always there would never meet the deadline.
+            let goes_on = matches!(&message, Some(Ok(_)));
+            if !(goes_on && Instant::now() >= deadline) {
+                let message =
+                    message.map(|message| message.map_err(|error| at_deadline(error, deadline)));
+                return Poll::Ready(message);
+            }
+        } else {
+            ready!(this.deadline.as_mut().poll(cx));
         }
-        ready!(this.deadline.as_mut().poll(cx));
         // Dropping them resets the stream.
         this.messages = None;
         Poll::Ready(Some(Err(deadline_exceeded())))
@@ -149,5 +154,44 @@ impl Inbound for CreditedInbound {
 
     fn take_trailers(self: Pin<&mut Self>) -> Metadata {
         self.0.take_trailers()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use quill_core::Code;
+
+    use super::*;
+
+    /// Messages without an end, always there.
+    struct Endless;
+
+    impl Inbound for Endless {
+        fn poll_message(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Bytes, Error>>> {
+            Poll::Ready(Some(Ok(Bytes::new())))
+        }
+
+        fn take_trailers(self: Pin<&mut Self>) -> Metadata {
+            Metadata::new()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_ends_messages_that_are_always_there() {
+        let second = Duration::from_secs(1);
+        let deadline = Box::pin(tokio::time::sleep(second));
+        let mut inbound = DeadlineInbound::new(Box::pin(Endless), deadline);
+        let mut next =
+            async || std::future::poll_fn(|cx| Pin::new(&mut inbound).poll_message(cx)).await;
+        assert!(next().await.unwrap().is_ok());
+        tokio::time::advance(second).await;
+        let error = next().await.unwrap().unwrap_err();
+        assert_eq!(error.code(), Code::DeadlineExceeded);
+        assert!(next().await.is_none());
     }
 }
