@@ -31,6 +31,11 @@ deny *checks="advisories bans licenses sources":
 hack:
     cargo hack check --workspace --each-feature --no-dev-deps
 
+# Fuzzes one of the targets in fuzz/ for some seconds; needs cargo-fuzz and a nightly toolchain
+fuzz target seconds="60":
+    mkdir -p fuzz/corpus/{{ target }}
+    cargo +nightly fuzz run {{ target }} fuzz/corpus/{{ target }} fuzz/seeds/{{ target }} -- -max_total_time={{ seconds }}
+
 # Benches; arguments go to criterion, as in `just bench --save-baseline main`
 bench *args:
     cargo bench --workspace -- {{ args }}

@@ -5,61 +5,17 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use quill_core::{Format, Method, MethodKind, RequestHead, ResponseHead};
-use quill_wire::{Call, Decode, Decoder, Event, Side, Wire, WireOptions};
-
-const KINDS: [MethodKind; 4] = [
-    MethodKind::Unary,
-    MethodKind::ClientStreaming,
-    MethodKind::ServerStreaming,
-    MethodKind::BidiStreaming,
-];
+use quill_core::{Format, Method, RequestHead, ResponseHead};
+use quill_fuzz::{KINDS, read_at_every_cut};
+use quill_wire::{Call, Decode, Decoder, Side, Wire, WireOptions};
 
 fuzz_target!(|input: &[u8]| {
     let [which, piece_bytes, bytes @ ..] = input else {
         return;
     };
-    let pieces: Vec<&[u8]> = bytes.chunks(usize::from(*piece_bytes).max(1)).collect();
-    assert_eq!(read(*which, &[bytes]), read(*which, &pieces));
+    read_at_every_cut(|| decoder(*which), bytes, *piece_bytes, None);
 });
-
-/// What the pieces mean in this call, up to the first refusal.
-fn read(which: u8, pieces: &[&[u8]]) -> Vec<String> {
-    let Some(mut decoder) = decoder(which) else {
-        return Vec::new();
-    };
-    let mut seen = Vec::new();
-    let mut fed = 0;
-    for piece in pieces {
-        fed += piece.len();
-        decoder.feed(Bytes::copy_from_slice(piece));
-        if !drain(&mut decoder, &mut seen) {
-            return seen;
-        }
-        assert!(decoder.held_bytes() <= fed);
-    }
-    decoder.finish(None);
-    drain(&mut decoder, &mut seen);
-    seen
-}
-
-/// Collects events; false after a refusal.
-fn drain(decoder: &mut Decoder, seen: &mut Vec<String>) -> bool {
-    loop {
-        match decoder.next() {
-            Ok(None) => return true,
-            Ok(Some(Event::End(Ok(trailers)))) => seen.push(format!("end {trailers:?}")),
-            Ok(Some(Event::End(Err(error)))) => seen.push(format!("failed {error:?}")),
-            Ok(Some(event)) => seen.push(format!("{event:?}")),
-            Err(error) => {
-                seen.push(format!("refused {error}"));
-                return false;
-            }
-        }
-    }
-}
 
 /// Bits 0 and 1 are the kind, 2 the side, 3 credits, 4 compression, 5 a failure.
 fn decoder(which: u8) -> Option<Decoder> {
