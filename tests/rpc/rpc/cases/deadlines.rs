@@ -39,7 +39,7 @@ async fn what_is_left_of_a_deadline_goes_with_the_calls_a_handler_makes() {
             .start();
         let address = middle.local_addr().expect("a TCP socket");
         let first = quill::QuillClient::builder()
-            .base_url(&format!("http://{address}"))
+            .base_url(format!("http://{address}"))
             .protocol(protocol)
             .build()
             .expect("a client");
