@@ -29,7 +29,8 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Programs of others, whose options are not ours to check.
+/// Programs of others, whose options are not ours to check, and the command,
+/// which is run.
 const OTHERS: &[&str] = &[
     "buf",
     "cd",
@@ -38,7 +39,6 @@ const OTHERS: &[&str] = &[
     "grpcurl",
     "mkdir",
     "perf",
-    // Run by the tests of quill-cli.
     "quill",
 ];
 

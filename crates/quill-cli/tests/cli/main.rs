@@ -6,6 +6,8 @@ mod curl;
 mod errors;
 #[cfg(unix)]
 mod lifecycle;
+#[cfg(unix)]
+mod readme;
 mod reflection;
 mod schema;
 mod shop;
