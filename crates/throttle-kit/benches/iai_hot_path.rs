@@ -31,7 +31,7 @@ struct Case {
 const CASES: &[Case] = &[
     Case {
         name: "check",
-        limit: 150,
+        limit: 160,
         run: check,
     },
     Case {
@@ -71,7 +71,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "client_ip_untrusted_peer",
-        limit: 120,
+        limit: 130,
         run: client_ip_untrusted_peer,
     },
 ];

@@ -110,9 +110,16 @@ const fn product(secret: u128, word: u64) -> u128 {
     secret.wrapping_mul(word as u128)
 }
 
+/// The upper half, stirred.
+///
+/// The sum is linear in each word, so counted keys (numbers, addresses of one
+/// network) would lie at even distances and crowd some buckets. The stirring is
+/// a bijection (each step can be undone), so it makes no two keys meet.
 #[inline]
 const fn upper(sum: u128) -> u64 {
-    (sum >> 64) as u64
+    let half = (sum >> 64) as u64;
+    let half = (half ^ half >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    half ^ half >> 29
 }
 
 #[inline]
