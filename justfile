@@ -43,3 +43,11 @@ bench *args:
 # Instruction counts under callgrind; needs valgrind and gungraun-runner
 instructions:
     cargo bench --workspace --bench 'iai_*'
+
+# Frames beside frames that copy, in one run
+compare-frames *args:
+    compare/run frames {{ args }}
+
+# throttle-kit beside other limiters, in one run; wants valgrind and redis-server
+compare-throttle *args:
+    compare/run throttle {{ args }}

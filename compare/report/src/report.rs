@@ -102,8 +102,22 @@ impl Report {
         goal: Goal,
         detail: String,
     ) {
+        self.figure(id, subject, (metric, "ratio"), value, goal, detail);
+    }
+
+    /// Adds the row of an id whose goal is a figure of its own, with no peer:
+    /// what is measured, and in which unit.
+    pub fn figure(
+        &mut self,
+        id: &'static str,
+        subject: &'static str,
+        (metric, unit): (&'static str, &'static str),
+        value: f64,
+        goal: Goal,
+        detail: String,
+    ) {
         let (goal, met) = (goal.to_string(), goal.is_met(value));
-        let (work, unit) = (self.work, "ratio");
+        let work = self.work;
         self.rows.push(Row {
             id,
             work,
@@ -151,7 +165,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "| {} | subject | metric | ratio | goal | met | figures |",
+            "| {} | subject | metric | value | goal | met | figures |",
             self.work
         )?;
         writeln!(f, "|---|---|---|---|---|---|---|")?;
@@ -161,13 +175,15 @@ impl fmt::Display for Report {
                 subject,
                 metric,
                 value,
+                unit,
                 goal,
                 ..
             } = row;
+            let unit = if *unit == "ratio" { "" } else { unit };
             let met = if row.met { "yes" } else { "NO" };
             writeln!(
                 f,
-                "| {id} | {subject} | {metric} | {value:.3} | {goal} | {met} | {detail} |"
+                "| {id} | {subject} | {metric} | {value:.3} {unit} | {goal} | {met} | {detail} |"
             )?;
         }
         Ok(())
