@@ -11,7 +11,7 @@ use quill_core::{
     Method, Outbound, Outgoing, Request, RequestParts, Response, Streaming,
 };
 use quill_exchange::{
-    CreditedInbound, Credits, DeadlineInbound, DirectInbound, Receiver, SendBody, Source,
+    CreditedInbound, Credits, DeadlineInbound, DirectInbound, GivenUp, Receiver, SendBody, Source,
     StreamOutbound, UnaryOutbound, WholeBody, at_deadline, deadline_exceeded, from_transport,
 };
 use quill_wire::{Call, Decode, Out, Side};
@@ -237,6 +237,7 @@ impl Outgo {
             deadline,
         } = self;
         let credits = call.credits().map(|window| Credits::new(window, None));
+        let given_up = GivenUp::default();
         let channel = client.channel()?;
         let sent = match (messages, &credits) {
             (Messages::One(message), None) => {
@@ -251,17 +252,19 @@ impl Outgo {
                 };
                 let encoder = call.encoder(Side::Client);
                 let source = Source::Messages(messages);
-                let mut body = SendBody::new(encoder, Out::new(), source, Side::Client);
+                let mut body = SendBody::new(encoder, Out::new(), source, Side::Client)
+                    .with_given_up(given_up.clone());
                 if let Some(credits) = credits {
                     body = body.with_credits(credits.clone());
                 }
                 channel.send(call.request(), body).await
             }
         };
-        let (head, body) = sent.map_err(|error| from_transport(error, Side::Client))?;
+        let (head, body) =
+            sent.map_err(|error| given_up.or(from_transport(error, Side::Client)))?;
         let mut decoder = call.decoder(Side::Client);
         let metadata = decoder.head(&head)?;
-        let receiver = Receiver::new(decoder, body, Side::Client);
+        let receiver = Receiver::new(decoder, body, Side::Client).with_given_up(given_up);
         Ok(Answer {
             metadata,
             messages: match credits {

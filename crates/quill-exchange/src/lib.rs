@@ -7,6 +7,7 @@
 //! to both stands here once: back-pressure, credits, cardinality, deadlines.
 
 mod credits;
+mod given_up;
 mod inbound;
 mod outbound;
 mod receive;
@@ -15,6 +16,7 @@ mod transport_error;
 mod whole;
 
 pub use credits::Credits;
+pub use given_up::GivenUp;
 pub use inbound::{CreditedInbound, DeadlineInbound, DirectInbound};
 pub use outbound::{StreamOutbound, UnaryOutbound};
 pub use receive::{Received, Receiver};

@@ -8,6 +8,7 @@ use quill_core::{Error, Metadata};
 use quill_transport::{Body, Chunk, RecvBody};
 use quill_wire::{Decode, Decoder, Event, Side};
 
+use crate::given_up::GivenUp;
 use crate::transport_error::from_transport;
 
 /// Reads one half of a call: a body through a decoder. Nothing is read from the
@@ -17,6 +18,7 @@ pub struct Receiver {
     decoder: Decoder,
     body: Option<RecvBody>,
     side: Side,
+    given_up: GivenUp,
 }
 
 /// The one message of a half that has one, and what came after it.
@@ -36,7 +38,15 @@ impl Receiver {
             decoder,
             body: Some(body),
             side,
+            given_up: GivenUp::default(),
         }
+    }
+
+    /// Says why the sending half gave the call up, where the transport fails for it.
+    #[must_use]
+    pub fn with_given_up(mut self, given_up: GivenUp) -> Self {
+        self.given_up = given_up;
+        self
     }
 
     /// The next event; `None` after the end.
@@ -63,7 +73,8 @@ impl Receiver {
                 }
                 Some(Err(error)) => {
                     self.body = None;
-                    return Poll::Ready(Err(from_transport(error, self.side)));
+                    let error = from_transport(error, self.side);
+                    return Poll::Ready(Err(self.given_up.or(error)));
                 }
             }
         }

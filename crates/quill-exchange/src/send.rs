@@ -14,6 +14,7 @@ use quill_wire::{Encode, Encoder, Out, Side};
 use tokio::time::{Instant, Sleep};
 
 use crate::credits::Credits;
+use crate::given_up::GivenUp;
 use crate::whole::take_chunk;
 
 /// Messages that are ready are gathered up to this many bytes before they
@@ -57,6 +58,7 @@ pub struct SendBody {
     deadline: Option<Pin<Box<Sleep>>>,
     context: CallContext,
     guard: Option<CallGuard>,
+    given_up: GivenUp,
 }
 
 impl SendBody {
@@ -74,6 +76,7 @@ impl SendBody {
             deadline: None,
             context: CallContext::default(),
             guard: None,
+            given_up: GivenUp::default(),
         }
     }
 
@@ -106,17 +109,24 @@ impl SendBody {
         self
     }
 
+    /// Tells `given_up` why this half failed, should it.
+    #[must_use]
+    pub fn with_given_up(mut self, given_up: GivenUp) -> Self {
+        self.given_up = given_up;
+        self
+    }
+
     /// Pulls until there is enough to send, or nothing more for now.
     fn fill(&mut self, cx: &mut Context<'_>) -> Result<(), TransportError> {
         while self.source.is_some() && self.out.body_bytes() < GATHER_BYTES_MAX {
             if self.poll_deadline(cx) {
-                self.finish(Err(&deadline_exceeded()))?;
+                self.finish(Err(deadline_exceeded()))?;
                 break;
             }
             self.settle_dues(cx)?;
             let blocked = !self.encoder.may_send();
             if blocked && self.credits_closed {
-                self.finish(Err(&Error::canceled(
+                self.finish(Err(Error::canceled(
                     "the peer closed its half without the credit that is needed to go on",
                 )))?;
                 break;
@@ -124,7 +134,7 @@ impl SendBody {
             match self.poll_source(cx, blocked) {
                 Poll::Pending => break,
                 Poll::Ready(Some(Ok(()))) => {}
-                Poll::Ready(Some(Err(error))) => self.finish(Err(&error))?,
+                Poll::Ready(Some(Err(error))) => self.finish(Err(error))?,
                 Poll::Ready(None) => self.finish(Ok(()))?,
             }
         }
@@ -199,14 +209,18 @@ impl SendBody {
     }
 
     /// Ends this half: a server says how, a client that fails resets.
-    fn finish(&mut self, result: Result<(), &Error>) -> Result<(), TransportError> {
+    fn finish(&mut self, result: Result<(), Error>) -> Result<(), TransportError> {
         self.source = None;
         self.guard = None;
-        if let (Side::Client, Err(error)) = (self.side, result) {
-            let message = format!("the request was given up: {error}");
-            return Err(TransportError::new(TransportErrorKind::Canceled, message));
+        match result {
+            Err(error) if self.side == Side::Client => {
+                let message = format!("the request was given up: {error}");
+                self.given_up.tell(error);
+                return Err(TransportError::new(TransportErrorKind::Canceled, message));
+            }
+            Err(error) => self.encoder.end(Err(&error), &self.trailers, &mut self.out),
+            Ok(()) => self.encoder.end(Ok(()), &self.trailers, &mut self.out),
         }
-        self.encoder.end(result, &self.trailers, &mut self.out);
         Ok(())
     }
 }

@@ -85,3 +85,19 @@ async fn a_message_that_is_too_large_to_send_never_leaves() {
         0
     );
 }
+
+#[tokio::test]
+async fn a_message_of_a_stream_that_is_too_large_to_send_says_so() {
+    let served = serve().await;
+    for protocol in PROTOCOLS {
+        let builder = served.builder(protocol).send_bytes_max(100);
+        let client = ProbeClient::new(builder.build().unwrap());
+        let messages = [say("x"), say(&"x".repeat(101))];
+        let error = client.up(stream::iter(messages)).await.unwrap_err();
+        assert_eq!(
+            error.code(),
+            Code::ResourceExhausted,
+            "{protocol:?}: {error}"
+        );
+    }
+}
