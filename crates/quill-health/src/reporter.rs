@@ -9,6 +9,9 @@ use tokio::sync::watch;
 /// ones are told so once, without being kept.
 pub(crate) const UNKNOWN_WATCHED_MAX: usize = 1024;
 
+/// The longest name of such a service, in bytes; a longer one is no service's.
+const UNKNOWN_NAME_BYTES_MAX: usize = 1024;
+
 /// Whether a service can take calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -70,11 +73,14 @@ impl HealthReporter {
     }
 
     /// The statuses of a service from now on; `None` when too many unknown
-    /// services are watched already.
+    /// services are watched already, or this one's name is too long to be kept.
     pub(crate) fn watch(&self, service: &str) -> Option<watch::Receiver<Option<Status>>> {
         let mut services = self.lock();
         if let Some(sender) = services.by_name.get(service) {
             return Some(sender.subscribe());
+        }
+        if service.len() > UNKNOWN_NAME_BYTES_MAX {
+            return None;
         }
         if services.unknown >= UNKNOWN_WATCHED_MAX {
             services.forget_unwatched();
@@ -117,6 +123,17 @@ mod tests {
         reporter.set_all(Status::NotServing);
         assert_eq!(reporter.status("a.B"), Some(Status::NotServing));
         assert_eq!(reporter.status(""), Some(Status::NotServing));
+    }
+
+    #[test]
+    fn a_long_name_is_kept_for_the_application_alone() {
+        let reporter = HealthReporter::new();
+        let long = "x".repeat(UNKNOWN_NAME_BYTES_MAX + 1);
+        assert!(reporter.watch(&long).is_none());
+        assert_eq!(reporter.lock().by_name.len(), 1);
+        assert!(reporter.watch(&long[1..]).is_some());
+        reporter.set(&long, Status::Serving);
+        assert!(reporter.watch(&long).is_some());
     }
 
     #[test]

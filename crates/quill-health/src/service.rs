@@ -52,7 +52,7 @@ impl Health for HealthService {
         let service = &request.message().service;
         let Some(statuses) = self.0.watch(service) else {
             return Err(Error::resource_exhausted(
-                "too many services without a status are watched; ask for one that has one",
+                "too many services without a status are watched, or the name is over 1024 bytes; ask for one that has a status",
             ));
         };
         let first = Watching {
