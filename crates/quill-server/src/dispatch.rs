@@ -23,9 +23,6 @@ use tokio::time::Sleep;
 use crate::routes::Routes;
 use crate::stack::Stack;
 
-/// Message credits a server grants a client that asks for them, unless set.
-const CREDITS_DEFAULT: u32 = 16;
-
 /// What answers paths that no service has: the rest of an HTTP server.
 pub(crate) type Fallback = Arc<
     dyn Fn(HttpRequest) -> Pin<Box<dyn Future<Output = HttpResponse<BoxBody>> + Send>>
@@ -169,8 +166,8 @@ impl Exchange {
     }
 
     async fn run(self) -> HttpResponse<ReplyBody> {
-        if self.call.credits().is_some() {
-            return self.run_with_credits();
+        if let Some(window) = self.call.credits() {
+            return self.run_with_credits(window);
         }
         let Self {
             shared,
@@ -218,7 +215,7 @@ impl Exchange {
     }
 
     /// With credits the head leaves at once, since it carries the first credit.
-    fn run_with_credits(self) -> HttpResponse<ReplyBody> {
+    fn run_with_credits(self, window: u32) -> HttpResponse<ReplyBody> {
         let Self {
             shared,
             call,
@@ -230,7 +227,6 @@ impl Exchange {
             deadline,
             guard,
         } = self;
-        let window = call.options.credits.unwrap_or(CREDITS_DEFAULT);
         let credits = Credits::new(window, Some(receiver));
         let mut inbound = CreditedInbound::new(credits.clone());
         let one = !call.method.kind().client_streams();
