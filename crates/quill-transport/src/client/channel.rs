@@ -153,8 +153,10 @@ impl Channel {
                 head.version = HttpVersion::Http2;
                 let sent = connection.send(&self.0.endpoint, head, source).await;
                 let (head, body, handle) = sent.inspect_err(|failed| {
-                    // A reset ends one stream, anything else the connection.
-                    if !matches!(failed.error.kind(), TransportErrorKind::Reset(_)) {
+                    // A reset ends one stream, a head that can't be sent nothing,
+                    // anything else the connection.
+                    use TransportErrorKind::{Reset, Url};
+                    if !matches!(failed.error.kind(), Reset(_) | Url) {
                         self.0.forget(&connection);
                     }
                 })?;

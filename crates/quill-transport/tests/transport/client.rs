@@ -56,6 +56,10 @@ async fn callers_share_the_first_connection_of_http2() {
     while let Some(call) = soon(calls.join_next()).await {
         call.unwrap();
     }
+    // A request that can't be made says nothing about the connection.
+    let error = channel.send(post("/a b"), Empty).await.unwrap_err();
+    assert_eq!(error.kind(), TransportErrorKind::Url);
+    say(&channel, "b").await;
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
 
