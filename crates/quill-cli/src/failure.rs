@@ -1,6 +1,6 @@
 //! How the command ends when something failed.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -53,6 +53,26 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        // What a server said must not drive the terminal.
+        for c in self.message.chars() {
+            match c {
+                '\n' => f.write_char(c)?,
+                c if c.is_control() => write!(f, "{}", c.escape_default())?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_said_does_not_drive_the_terminal() {
+        let failure = Failure::server("a\u{1b}[2J\u{9b}b\r").with_hint("c ü");
+        let shown = r"a\u{1b}[2J\u{9b}b\r".to_owned() + "\n  c ü";
+        assert_eq!(failure.to_string(), shown);
     }
 }
