@@ -12,7 +12,7 @@ use std::time::Duration;
 use quill::tls::{ClientTls, ServerTls};
 use quill::{
     Error, Protocol, QuillClient, Request, Response, RunningServer, ServeError, Server,
-    ServerBuilder, ServerOptions,
+    ServerOptions,
 };
 use quill_examples::Greeter;
 use quill_examples::greet::{
@@ -116,11 +116,10 @@ async fn untyped(client: QuillClient, request: Vec<u8>) -> Result<(), Error> {
     Ok(())
 }
 
-fn options() -> ServerBuilder {
+fn options() {
     let mut options = ServerOptions::default();
     options.connections_max = 100;
     let builder = Server::builder().transport(options);
-    builder
 }
 
 async fn shutdown() -> Result<(), ServeError> {

@@ -85,7 +85,7 @@ async fn items_go_in_one_stream() -> Result<(), Failure> {
 
 async fn batch(client: &QuillClient, items: Vec<&'static str>) -> Result<Bytes, Error> {
     let processed = client
-        .call_client_stream("service", "ProcessBatch", stream::iter(items.into_iter()))
+        .call_client_stream("service", "ProcessBatch", stream::iter(items))
         .await?;
     Ok(processed)
 }
