@@ -6,7 +6,7 @@ mod work;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use compare_report::{Arguments, Contest, Goal, Report, instructions_per_turn};
+use compare_report::{Arguments, Contest, Goal, Report, counted, instructions_per_turn};
 
 use self::work::{Side, Work};
 
@@ -48,7 +48,8 @@ fn count(mut arguments: impl Iterator<Item = String>) -> Result<ExitCode, String
         (None, None) => return Err(format!("no work {name:?}")),
     };
     let turns = arguments.next().and_then(|turns| turns.parse().ok());
-    (work.doer(side))(turns.ok_or("count needs a number of TURNS")?);
+    let turns = turns.ok_or("count needs a number of TURNS")?;
+    counted(&mut work.doer(side), turns);
     Ok(ExitCode::SUCCESS)
 }
 

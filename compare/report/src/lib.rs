@@ -5,6 +5,6 @@ mod instructions;
 mod report;
 mod timing;
 
-pub use self::instructions::{allocations_per_turn, can_count, instructions_per_turn};
+pub use self::instructions::{allocations_per_turn, can_count, counted, instructions_per_turn};
 pub use self::report::{Arguments, Goal, Report};
 pub use self::timing::{Contest, Subject};

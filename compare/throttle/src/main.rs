@@ -11,7 +11,7 @@ mod works;
 
 use std::process::ExitCode;
 
-use compare_report::Arguments;
+use compare_report::{Arguments, counted};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 /// What valgrind runs.
 fn count(name: &str, turns: &str) -> Result<(), String> {
     let mut work = works::work(name).ok_or(format!("no work {name:?}"))?;
-    work(number(turns)?);
+    counted(&mut work, number(turns)?);
     Ok(())
 }
 
