@@ -57,7 +57,7 @@ pub(crate) fn unary_request(
         Encoding::Identity
     };
     out.end(None);
-    if let Some(head) = get_request(call, encoding, &packed) {
+    if let Some(head) = request_by_get(call, encoding, &packed) {
         return Ok(head);
     }
     let mut head = request(call);
@@ -69,7 +69,7 @@ pub(crate) fn unary_request(
 }
 
 /// The call as a GET, where that was asked for and can be.
-fn get_request(call: &Call, encoding: Encoding, packed: &Packed) -> Option<RequestHead> {
+fn request_by_get(call: &Call, encoding: Encoding, packed: &Packed) -> Option<RequestHead> {
     if !call.options.use_get || !may_be_got(&call.method) {
         return None;
     }
