@@ -141,6 +141,7 @@ struct Server {
 }
 
 impl Server {
+    #[expect(clippy::disallowed_methods, reason = "waits for another program")]
     fn start() -> Result<Self, String> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|listener| listener.local_addr())

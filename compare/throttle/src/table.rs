@@ -294,10 +294,13 @@ fn redis(report: &mut Report) -> Result<String, String> {
     ))
 }
 
+/// One of the figures of a filled limiter.
+type Figure = fn(&Filled) -> f64;
+
 fn keys(report: &mut Report) -> Result<String, String> {
     let small = fill::fill_in_turns(1_000_000, 3)?;
     let large = fill::fill_in_turns(10_000_000, 2)?;
-    let rows: [(_, fn(&Filled) -> f64, _); 3] = [
+    let rows: [(Pair, Figure, &str); 3] = [
         (
             Pair {
                 ids: ["bytes_per_key_10m_tk", "bytes_per_key_10m_gov"],
