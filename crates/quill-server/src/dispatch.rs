@@ -328,9 +328,11 @@ fn take_head(out: &mut Out) -> ResponseHead {
 
 /// Whether a path could be that of a method: no empty, dot or escaped part.
 fn is_canonical(path: &str) -> bool {
-    let mut parts = path.split('/');
-    parts.next() == Some("")
-        && parts.all(|part| !part.is_empty() && part != "." && part != ".." && !part.contains('%'))
+    let Some(parts) = path.strip_prefix('/') else {
+        return false;
+    };
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('%');
+    parts.split('/').all(is_plain)
 }
 
 impl Body for ReplyBody {
