@@ -56,6 +56,10 @@ enum Lease {
     Http2(Multiplexed),
 }
 
+/// Connections that are made for one exchange, when each is closed before it
+/// can be used: by a server that refuses the client's certificate, for one.
+const LEASE_ROUNDS_MAX: usize = 3;
+
 impl Channel {
     /// A channel to this endpoint; connects when it is first used.
     ///
@@ -184,7 +188,7 @@ impl Channel {
     /// A connection for one exchange; a fresh one is none of the HTTP/1.1
     /// connections kept for later, since they may be broken for the same reason.
     async fn lease(&self, fresh: bool) -> Result<Lease, TransportError> {
-        loop {
+        for _ in 0..LEASE_ROUNDS_MAX {
             if !self.0.state().is_http1 {
                 if let Some(connection) = self.0.http2() {
                     return Ok(Lease::Http2(connection));
@@ -209,6 +213,8 @@ impl Channel {
                 }
             }
         }
+        let message = "the server closes every connection as soon as it is made";
+        Err(TransportError::new(TransportErrorKind::Closed, message).unprocessed())
     }
 
     async fn permit(&self) -> Result<OwnedSemaphorePermit, TransportError> {
