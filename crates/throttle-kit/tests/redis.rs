@@ -702,7 +702,7 @@ async fn sentinels_name_the_new_primary() {
         },
     );
     let backend = RedisBackend::sentinel([sentinel.url()], "limits")
-        .timeout(Duration::from_secs(1))
+        .timeout(Duration::from_secs(5))
         .when_down(WhenDown::Closed)
         .build()
         .unwrap();
