@@ -23,7 +23,7 @@ const AHEAD_BYTES_MAX: usize = 1024 * 1024;
 /// application reads messages from it and so makes room for more; the sending
 /// half, when it may not send, reads it too, to find credit. Messages found
 /// that way wait here: never more than the peer was granted, nor more than one
-/// beyond [`AHEAD_BYTES_MAX`].
+/// beyond 1 MiB.
 #[derive(Clone)]
 pub struct Credits(Arc<Mutex<State>>);
 

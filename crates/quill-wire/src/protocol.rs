@@ -1,8 +1,8 @@
 //! The seam between the protocols and everything else.
 //!
 //! A server's path: [`Wire::recognise`] the head, find the method, [`Wire::open`]
-//! a [`Call`], feed its [`Decoder`], run the handler, write through its
-//! [`Encoder`]. A client's path: make a [`Call`], send its
+//! a [`Call`], feed its [`Decoder`](crate::Decoder), run the handler, write through its
+//! [`Encoder`](crate::Encoder). A client's path: make a [`Call`], send its
 //! [`request`](Call::request), write through the encoder, feed the decoder.
 //! Neither names a protocol.
 
