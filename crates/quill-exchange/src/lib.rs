@@ -7,6 +7,7 @@
 //! to both stands here once: back-pressure, credits, cardinality, deadlines.
 
 mod credits;
+mod expiring;
 mod given_up;
 mod inbound;
 mod outbound;
@@ -16,6 +17,7 @@ mod transport_error;
 mod whole;
 
 pub use credits::Credits;
+pub use expiring::ExpiringOutbound;
 pub use given_up::GivenUp;
 pub use inbound::{CreditedInbound, DeadlineInbound, DirectInbound};
 pub use outbound::{StreamOutbound, UnaryOutbound};

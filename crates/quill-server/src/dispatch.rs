@@ -11,8 +11,8 @@ use quill_core::{
     Reply, Request, RequestParts, Response, ResponseHead,
 };
 use quill_exchange::{
-    CallGuard, CreditedInbound, Credits, DirectInbound, Receiver, SendBody, Source, StartFuture,
-    UnaryOutbound, WholeBody, deadline_exceeded, panicked,
+    CallGuard, CreditedInbound, Credits, DirectInbound, ExpiringOutbound, Receiver, SendBody,
+    Source, StartFuture, UnaryOutbound, WholeBody, deadline_exceeded, panicked,
 };
 use quill_transport::{
     Body, BoxBody, Chunk, HttpRequest, HttpResponse, RecvBody, Service, TransportError,
@@ -200,6 +200,7 @@ impl Exchange {
             Ok((Reply::Many(messages), metadata, trailers)) => {
                 encoder.head(&metadata, &mut out);
                 let head = take_head(&mut out);
+                let messages = until(context.deadline, messages, &guard.0);
                 let body = SendBody::new(encoder, out, Source::Messages(messages), Side::Server)
                     .with_trailers(trailers)
                     .with_deadline(deadline)
@@ -230,6 +231,7 @@ impl Exchange {
         let credits = Credits::new(window, Some(receiver));
         let mut inbound = CreditedInbound::new(credits.clone());
         let one = !call.method.kind().client_streams();
+        let (deadline_at, token) = (context.deadline, guard.0.clone());
         let start: StartFuture = Box::pin(async move {
             let incoming = if one {
                 Incoming::One(inbound.one().await?)
@@ -244,7 +246,7 @@ impl Exchange {
             trailers.extend(&metadata);
             let messages: Pin<Box<dyn Outbound>> = match reply {
                 Reply::One(message) => Box::pin(UnaryOutbound::new(message)),
-                Reply::Many(messages) => messages,
+                Reply::Many(messages) => until(deadline_at, messages, &token),
             };
             Ok((messages, trailers))
         });
@@ -265,6 +267,18 @@ impl Exchange {
         let streams = self.call.method.kind().server_streams();
         write_failure(streams, &mut self.encoder, error, &mut self.out);
         whole(self.out)
+    }
+}
+
+/// Messages that end at the call's deadline also while nobody reads them.
+fn until(
+    deadline: Option<Deadline>,
+    messages: Pin<Box<dyn Outbound>>,
+    token: &Cancellation,
+) -> Pin<Box<dyn Outbound>> {
+    match deadline {
+        Some(deadline) => Box::pin(ExpiringOutbound::new(messages, deadline, token.clone())),
+        None => messages,
     }
 }
 

@@ -83,6 +83,25 @@ async fn the_server_alone_enforces_a_deadline_too() {
 }
 
 #[tokio::test]
+async fn a_deadline_ends_the_handler_of_a_stream_that_nobody_reads() {
+    for protocol in PROTOCOLS {
+        let served =
+            serve_with(|builder| builder.timeout_max(SHORT).enable_compression(false)).await;
+        let client = served.client(protocol);
+        let endless = ProbeRequest {
+            pad_bytes: 100_000,
+            ..say("x")
+        };
+        let answers = client.down(endless).await.unwrap();
+        eventually("the handler was dropped", || {
+            served.seen.dropped.load(Ordering::SeqCst)
+        })
+        .await;
+        drop(answers);
+    }
+}
+
+#[tokio::test]
 async fn the_handler_sees_how_long_it_has() {
     let served = serve().await;
     for protocol in PROTOCOLS {

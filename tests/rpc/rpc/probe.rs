@@ -25,7 +25,7 @@ pub(crate) const PROTOCOLS: [Protocol; 5] = Protocol::ALL;
 pub(crate) struct Seen {
     /// Messages that a handler of Down or Both was asked to make.
     pub(crate) made: AtomicU32,
-    /// A handler that never ends was dropped.
+    /// A handler that never ends, or one of Down, was dropped.
     pub(crate) dropped: AtomicBool,
     /// The token of a call fired.
     pub(crate) token_fired: AtomicBool,
@@ -119,13 +119,15 @@ impl ProbeService for Probe {
         request: Request<ProbeRequest>,
     ) -> Result<Response<impl Stream<Item = Result<ProbeResponse, Error>> + Send>, Error> {
         let request = request.into_inner();
-        let answers = stream::try_unfold((request, 0_u32), move |(request, made)| async move {
+        let note = NoteDrop(Arc::clone(&self.0));
+        let first = (request, 0_u32, note);
+        let answers = stream::try_unfold(first, move |(request, made, note)| async move {
             if request.count != 0 && made >= request.count {
                 self.end(&request.ending, ()).await?;
                 return Ok(None);
             }
             let answer = self.answer(&request, made);
-            Ok(Some((answer, (request, made + 1))))
+            Ok(Some((answer, (request, made + 1, note))))
         });
         Response::new(answers)
             .with_trailer("x-trailer", "down")
