@@ -14,8 +14,8 @@ const KNOWN: [&str; 11] = [
     "google/protobuf/struct.proto",
     "google/protobuf/timestamp.proto",
     "google/protobuf/wrappers.proto",
-    "proto/google/rpc/error_details.proto",
-    "proto/google/rpc/status.proto",
+    "google/rpc/error_details.proto",
+    "google/rpc/status.proto",
 ];
 
 fn main() {

@@ -211,6 +211,8 @@ fn unreachable_error(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+    use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
     #[test]
     fn families_take_turns() {
@@ -220,6 +222,24 @@ mod tests {
         assert_eq!(interleave(vec![a, b, c, x, y]), [a, x, b, y, c]);
         assert_eq!(interleave(vec![x, y, a]), [x, a, y]);
         assert_eq!(interleave(vec![]), []);
+    }
+
+    /// An address on this machine that answers nobody, for as long as what comes
+    /// with it lives: nobody accepts there, and all places to wait are taken.
+    async fn silent_peer() -> (SocketAddr, (TcpListener, Vec<TcpStream>)) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut waiting = Vec::new();
+        loop {
+            let connecting = TcpStream::connect(address);
+            match tokio::time::timeout(Duration::from_millis(200), connecting).await {
+                Ok(connected) => waiting.push(connected.unwrap()),
+                Err(_) => return (address, (listener, waiting)),
+            }
+            assert!(waiting.len() < 16, "the queue of a listener has no end");
+        }
     }
 
     #[tokio::test]
@@ -234,8 +254,7 @@ mod tests {
         let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let refused = closed.local_addr().unwrap();
         drop(closed);
-        // Reserved for documentation: without a route, or without an answer.
-        let silent: SocketAddr = "192.0.2.1:80".parse().unwrap();
+        let (silent, _full) = silent_peer().await;
         let addresses = vec![silent, refused, good];
         let connected = connect_any(&endpoint, &options, addresses).await.unwrap();
         assert_eq!(connected.peer_address(), Some(good));
