@@ -36,6 +36,22 @@ impl Headers {
         self.0.push(&name, &value);
     }
 
+    /// Adds a field that a peer sent, after those of the same name.
+    ///
+    /// # Errors
+    /// It holds a byte that HTTP forbids there, a capital in its name included.
+    pub fn try_append(&mut self, name: &[u8], value: &[u8]) -> Result<(), ForbiddenByte> {
+        let name_fits = !name.is_empty() && name.iter().all(|b| is_lower_token(*b));
+        let value_fits = !value.iter().any(|b| is_forbidden_in_value(*b));
+        match std::str::from_utf8(name) {
+            Ok(name) if name_fits && value_fits => {
+                self.0.push(name, value);
+                Ok(())
+            }
+            _ => Err(ForbiddenByte),
+        }
+    }
+
     /// Sets a field, in place of all those of the same name.
     pub fn set(&mut self, name: &str, value: impl AsRef<[u8]>) {
         self.0.remove(name);
@@ -90,6 +106,18 @@ impl Headers {
         self.0.bytes()
     }
 }
+
+/// A field that holds a byte which HTTP forbids there (RFC 9110, sections 5.1 and 5.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForbiddenByte;
+
+impl fmt::Display for ForbiddenByte {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a field holds a byte that HTTP forbids there")
+    }
+}
+
+impl std::error::Error for ForbiddenByte {}
 
 impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -216,6 +244,16 @@ mod tests {
         headers.append("X-Evil\r\nname: ", "a\r\nset-cookie: b\0");
         let all: Vec<_> = headers.iter().collect();
         assert_eq!(all, [("x-evil__name__", &b"a  set-cookie: b "[..])]);
+    }
+
+    #[test]
+    fn what_a_peer_sent_is_taken_as_it_is_or_not_at_all() {
+        let mut headers = Headers::new();
+        headers.try_append(b"a-1", b"\xff b").unwrap();
+        for (name, value) in [("", "1"), ("A", "1"), ("a b", "1"), ("a", "1\n"), ("a", "\0")] {
+            assert!(headers.try_append(name.as_bytes(), value.as_bytes()).is_err());
+        }
+        assert_eq!(headers.iter().collect::<Vec<_>>(), [("a-1", &b"\xff b"[..])]);
     }
 
     #[test]
