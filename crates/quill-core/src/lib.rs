@@ -38,7 +38,7 @@ pub use context::{CallContext, Scoped};
 pub use deadline::Deadline;
 pub use error::{BoxError, Detail, Error, ErrorDetail};
 pub use extensions::Extensions;
-pub use head::{Headers, HttpMethod, HttpVersion, RequestHead, ResponseHead};
+pub use head::{ForbiddenByte, Headers, HttpMethod, HttpVersion, RequestHead, ResponseHead};
 pub use held_stream::{HeldStream, Outlet};
 pub use metadata::{Metadata, MetadataError};
 pub use method::{Idempotency, Method, MethodKind};

@@ -4,6 +4,7 @@ mod headers;
 mod receive;
 mod send;
 
+use std::fmt;
 use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
@@ -22,7 +23,7 @@ use crate::hpack;
 use crate::output::Output;
 use crate::settings::{self, PeerSettings};
 use crate::streams::{End, Key, Stream, Streams};
-use crate::window::{ReceiveWindow, SendWindow, WINDOW_BYTES_DEFAULT};
+use crate::window::{ReceiveWindow, SendWindow, WINDOW_BYTES_DEFAULT, WINDOW_BYTES_MAX};
 
 /// How a client begins (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -64,7 +65,6 @@ struct BlockMeta {
 /// mean, one event at a time; what is to be written gathers in
 /// [`output`](Self::output). A caller that stops receiving while much waits there
 /// bounds it: a frame is answered with fewer bytes than it has, give or take a few.
-#[derive(Debug)]
 pub struct Connection {
     role: Role,
     config: Config,
@@ -369,6 +369,12 @@ impl Connection {
         matches!(self.stage, Stage::Open | Stage::Failed)
     }
 
+    /// Whether the peer was told which of its streams is the last.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.goaway_sent.is_some_and(|last| last < WINDOW_BYTES_MAX)
+    }
+
     /// Whether it ended for an error.
     #[must_use]
     pub fn is_failed(&self) -> bool {
@@ -379,6 +385,16 @@ impl Connection {
     pub fn shrink(&mut self) {
         self.decoder.release_scratch();
         self.memo = hpack::Memo::new();
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("role", &self.role)
+            .field("stage", &self.stage)
+            .field("streams_open", &self.streams.len())
+            .finish_non_exhaustive()
     }
 }
 

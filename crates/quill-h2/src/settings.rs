@@ -1,6 +1,5 @@
 //! SETTINGS (RFC 9113, section 6.5).
 
-use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 use crate::frame::PAYLOAD_BYTES_DEFAULT;
 use crate::window::{WINDOW_BYTES_DEFAULT, WINDOW_BYTES_MAX};
@@ -76,6 +75,7 @@ pub(crate) fn put(out: &mut Vec<u8>, name: u16, value: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error_code::ErrorCode;
 
     fn one(name: u16, value: u32) -> Vec<u8> {
         let mut payload = Vec::new();

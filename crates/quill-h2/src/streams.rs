@@ -130,13 +130,6 @@ impl Streams {
         self.slots.iter_mut().flatten()
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
-        self.by_id.iter().map(|(id, slot)| Key {
-            slot: *slot,
-            id: *id,
-        })
-    }
-
     /// Remembers how a stream ended, for a while.
     pub(crate) fn remember(&mut self, id: u32, end: End) {
         if end == End::ResetHere {

@@ -44,6 +44,11 @@ impl ReceiveWindow {
         true
     }
 
+    /// Whether anything may come.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open > 0
+    }
+
     /// Bytes that came and were not released.
     pub(crate) fn held(&self) -> u32 {
         self.held

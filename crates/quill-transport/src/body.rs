@@ -1,5 +1,6 @@
 //! Bodies of requests and answers, in both directions.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -11,6 +12,7 @@ use quill_core::{Headers, HttpVersion};
 use tokio::time::timeout;
 
 use crate::error::{TransportError, TransportErrorKind};
+use crate::h2::InboxBody;
 use crate::{fields, hyper_error};
 
 /// A piece of a body.
@@ -155,7 +157,40 @@ pub struct RecvBody {
 enum Kind {
     Http1(hyper::body::Incoming),
     Http2(hyper::body::Incoming),
+    /// Of the engine, all there before anybody asked for it.
+    Whole(Whole),
+    /// Of the engine, still coming in.
+    Inbox(InboxBody),
     Other(BoxBody),
+}
+
+/// A received body, and the trailers behind it.
+#[derive(Debug, Default)]
+pub(crate) struct Whole {
+    pub(crate) data: Bytes,
+    pub(crate) more: VecDeque<Bytes>,
+    pub(crate) trailers: Option<Headers>,
+}
+
+impl Whole {
+    fn next(&mut self) -> Option<Chunk> {
+        let data = std::mem::take(&mut self.data);
+        if !data.is_empty() {
+            return Some(Chunk::Data(data));
+        }
+        let more = self.more.pop_front().map(Chunk::Data);
+        more.or_else(|| self.trailers.take().map(Chunk::Trailers))
+    }
+
+    fn is_read(&self) -> bool {
+        self.data.is_empty() && self.more.is_empty() && self.trailers.is_none()
+    }
+
+    fn bytes_left(&self) -> Option<u64> {
+        let more: usize = self.more.iter().map(Bytes::len).sum();
+        let bytes = self.data.len() + more;
+        self.trailers.is_none().then_some(bytes as u64)
+    }
 }
 
 /// What a body holds on to until it is dropped: the client's connection and
@@ -174,18 +209,25 @@ impl RecvBody {
     /// A body from elsewhere than our own connections: an adapter, a test.
     #[must_use]
     pub fn new(body: impl Body + 'static) -> Self {
-        Self {
-            kind: Kind::Other(Box::pin(body)),
-            tie: None,
-            lingers: false,
-        }
+        Self::of(Kind::Other(Box::pin(body)))
     }
 
     pub(crate) fn hyper(body: hyper::body::Incoming, version: HttpVersion) -> Self {
-        let kind = match version {
+        Self::of(match version {
             HttpVersion::Http1 => Kind::Http1(body),
             _ => Kind::Http2(body),
-        };
+        })
+    }
+
+    pub(crate) fn whole(whole: Whole) -> Self {
+        Self::of(Kind::Whole(whole))
+    }
+
+    pub(crate) fn inbox(body: InboxBody) -> Self {
+        Self::of(Kind::Inbox(body))
+    }
+
+    fn of(kind: Kind) -> Self {
         Self {
             kind,
             tie: None,
@@ -227,7 +269,7 @@ impl Drop for RecvBody {
                     runtime.spawn(timeout(LINGER_TIMEOUT, linger(body)));
                 }
             }
-            Kind::Other(_) => {}
+            Kind::Whole(_) | Kind::Inbox(_) | Kind::Other(_) => {}
         }
     }
 }
@@ -251,6 +293,8 @@ impl Body for RecvBody {
         let polled = match &mut self.kind {
             Kind::Http1(body) => poll_hyper(body, cx),
             Kind::Http2(body) => poll_http2(body, cx),
+            Kind::Whole(whole) => Poll::Ready(whole.next().map(Ok)),
+            Kind::Inbox(body) => Pin::new(body).poll_chunk(cx),
             Kind::Other(body) => body.as_mut().poll_chunk(cx),
         };
         if self.tie.is_some() {
@@ -269,6 +313,8 @@ impl Body for RecvBody {
     fn is_ended(&self) -> bool {
         match &self.kind {
             Kind::Http1(body) | Kind::Http2(body) => http_body::Body::is_end_stream(body),
+            Kind::Whole(whole) => whole.is_read(),
+            Kind::Inbox(body) => body.is_ended(),
             Kind::Other(body) => body.is_ended(),
         }
     }
@@ -276,6 +322,8 @@ impl Body for RecvBody {
     fn bytes_left(&self) -> Option<u64> {
         match &self.kind {
             Kind::Http1(body) | Kind::Http2(body) => http_body::Body::size_hint(body).exact(),
+            Kind::Whole(whole) => whole.bytes_left(),
+            Kind::Inbox(body) => body.bytes_left(),
             Kind::Other(body) => body.bytes_left(),
         }
     }

@@ -33,9 +33,9 @@ pub struct HttpResponse<B> {
 /// dropped tells that the caller has gone.
 pub trait Service: Clone + Send + Sync + 'static {
     /// The answer's body.
-    type Body: Body + 'static;
+    type Body: Body + Unpin + 'static;
     /// The answer to come.
-    type Future: Future<Output = HttpResponse<Self::Body>> + Send + 'static;
+    type Future: Future<Output = HttpResponse<Self::Body>> + Send + Unpin + 'static;
 
     /// Answers one request.
     fn call(&self, request: HttpRequest) -> Self::Future;

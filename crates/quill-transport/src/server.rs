@@ -2,11 +2,12 @@
 
 mod activity;
 mod connection;
+mod h2;
 mod options;
 mod responder;
 mod unread;
 
-pub use options::{HttpVersions, ServerOptions};
+pub use options::{Http2Engine, HttpVersions, ServerOptions};
 
 use std::fmt;
 use std::future::{Future, poll_fn};

@@ -181,7 +181,7 @@ impl Connection {
             return Ok(None);
         }
         let made = sink.finish().map_err(|message| malformed(meta, message))?;
-        self.memo.remember(&decoded, made.clone());
+        self.memo.remember(&decoded, || made.clone());
         self.count_evictions(evictions)?;
         Ok(Some(made))
     }

@@ -28,12 +28,12 @@ impl Connection {
         match header.kind {
             kind::HEADERS => self.headers(header, payload),
             kind::CONTINUATION => self.continuation(header, payload),
-            kind::WINDOW_UPDATE => self.window_update(header, payload),
-            kind::RST_STREAM => self.rst_stream(header, payload),
-            kind::SETTINGS => self.settings(header, payload),
-            kind::PING => self.ping(header, payload),
-            kind::GOAWAY => self.goaway(header, payload),
-            kind::PRIORITY => self.priority(header, payload),
+            kind::WINDOW_UPDATE => self.take_window_update(header, payload),
+            kind::RST_STREAM => self.take_rst_stream(header, payload),
+            kind::SETTINGS => self.take_settings(header, payload),
+            kind::PING => self.take_ping(header, payload),
+            kind::GOAWAY => self.take_goaway(header, payload),
+            kind::PRIORITY => self.take_priority(header, payload),
             // RFC 9113, section 8.4: clients can't push, and pushes to this client
             // were switched off.
             kind::PUSH_PROMISE => Err(Fault::protocol("pushes are not taken")),
@@ -145,7 +145,7 @@ impl Connection {
     }
 
     /// RFC 9113, section 6.3, and 5.3 of RFC 7540: it is checked and ignored.
-    fn priority(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
+    fn take_priority(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
         if header.stream == 0 {
             return Err(Fault::protocol("PRIORITY came for the connection"));
         }
@@ -161,7 +161,7 @@ impl Connection {
     }
 
     /// RFC 9113, section 6.4.
-    fn rst_stream(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
+    fn take_rst_stream(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
         if payload.len() != 4 {
             return Err(Fault::size("RST_STREAM has not 4 bytes"));
         }
@@ -186,7 +186,7 @@ impl Connection {
     }
 
     /// RFC 9113, section 6.5.
-    fn settings(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
+    fn take_settings(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
         if header.stream != 0 {
             return Err(Fault::protocol("SETTINGS came for a stream"));
         }
@@ -236,7 +236,7 @@ impl Connection {
     }
 
     /// RFC 9113, section 6.7.
-    fn ping(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
+    fn take_ping(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
         if header.stream != 0 {
             return Err(Fault::protocol("PING came for a stream"));
         }
@@ -253,7 +253,7 @@ impl Connection {
     }
 
     /// RFC 9113, section 6.8.
-    fn goaway(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
+    fn take_goaway(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
         if header.stream != 0 {
             return Err(Fault::protocol("GOAWAY came for a stream"));
         }
@@ -269,7 +269,7 @@ impl Connection {
     }
 
     /// RFC 9113, section 6.9.
-    fn window_update(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
+    fn take_window_update(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
         let Ok(increment) = <[u8; 4]>::try_from(payload) else {
             return Err(Fault::size("WINDOW_UPDATE has not 4 bytes"));
         };

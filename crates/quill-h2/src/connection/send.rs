@@ -184,6 +184,13 @@ impl Connection {
         stream.is_some_and(|stream| stream.send_window.open() > 0) && self.send_window.open() > 0
     }
 
+    /// Whether the peer may send more on a stream before it is given room.
+    #[must_use]
+    pub fn may_receive(&self, key: Key) -> bool {
+        let stream = self.streams.peek(key);
+        stream.is_some_and(|stream| !stream.receive_ended && stream.receive_window.is_open())
+    }
+
     /// Ends a body with trailers.
     pub fn send_trailers(&mut self, key: Key, trailers: &Headers) {
         match self.streams.at(key) {

@@ -17,7 +17,8 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::activity::{Activity, Due, Watched};
-use super::options::{HttpVersions, ServerOptions};
+use super::h2::Session;
+use super::options::{Http2Engine, HttpVersions, ServerOptions};
 use super::responder::Responder;
 use crate::body::LINGER_TIMEOUT;
 use crate::exchange::Service;
@@ -67,7 +68,10 @@ impl<S: Service> Connection<S> {
         };
         match opened.peer.version() {
             HttpVersion::Http1 => self.serve_http1(opened).await,
-            _ => self.serve_http2(opened).await,
+            _ => match self.options.http2_engine {
+                Http2Engine::Quill => self.serve_http2(opened).await,
+                Http2Engine::Hyper => self.serve_hyper_http2(opened).await,
+            },
         }
     }
 
@@ -163,6 +167,13 @@ impl<S: Service> Connection<S> {
     }
 
     async fn serve_http2(self, opened: Opened) {
+        let session = Session::new(opened.io, self.service, opened.peer, self.options);
+        if let Some(mut io) = session.run(self.drain).await {
+            let _ = timeout(LINGER_TIMEOUT, linger(&mut io)).await;
+        }
+    }
+
+    async fn serve_hyper_http2(self, opened: Opened) {
         let activity = Activity::new();
         let responder = self.responder(opened.peer, &activity);
         let options = &self.options;

@@ -18,6 +18,17 @@ pub enum HttpVersions {
     Http2,
 }
 
+/// What speaks HTTP/2 below a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Http2Engine {
+    /// Quill's own engine.
+    #[default]
+    Quill,
+    /// Hyper, to compare, and to fall back on.
+    Hyper,
+}
+
 /// Limits and timeouts of a server's connections. The defaults are safe to
 /// face the open network with.
 #[derive(Clone, Debug)]
@@ -25,6 +36,8 @@ pub enum HttpVersions {
 pub struct ServerOptions {
     /// Which versions of HTTP are spoken; both by default.
     pub versions: HttpVersions,
+    /// What speaks HTTP/2; Quill's own engine by default.
+    pub http2_engine: Http2Engine,
     /// Connections open at a time, 1 or more; further ones wait in the
     /// kernel's queue. 10,000 by default.
     pub connections_max: usize,
@@ -79,6 +92,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             versions: HttpVersions::All,
+            http2_engine: Http2Engine::default(),
             connections_max: 10_000,
             handshake_timeout: Duration::from_secs(10),
             header_read_timeout: Duration::from_secs(10),

@@ -8,6 +8,7 @@ mod adapt;
 mod client;
 mod curl;
 mod exchange;
+mod h2spec;
 mod limits;
 mod raw;
 mod shutdown;

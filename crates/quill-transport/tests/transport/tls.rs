@@ -48,6 +48,11 @@ impl Authority {
     }
 }
 
+/// TLS under some name that nobody trusts.
+pub(crate) fn untrusted() -> ServerTls {
+    Authority::new().server().build().unwrap()
+}
+
 async fn serve(tls: ServerTls, versions: HttpVersions) -> Running {
     let mut options = ServerOptions::default();
     options.versions = versions;

@@ -1,0 +1,148 @@
+//! When something is due on a connection.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use quill_h2::Key;
+use tokio::time::Instant;
+
+use crate::body::LINGER_TIMEOUT;
+use crate::server::options::ServerOptions;
+
+/// How long a peer may take to acknowledge that it must go.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The times of one connection. Each is looked at when the earliest is due, so that
+/// a busy connection never moves its timer.
+#[derive(Debug)]
+pub(super) struct Clock {
+    now: Instant,
+    /// The first SETTINGS must have come by then.
+    greeting: Option<Instant>,
+    last_read: Instant,
+    ping_sent: Option<Instant>,
+    /// Since when no stream is open.
+    idle_since: Option<Instant>,
+    /// When the connection ends though the peer did not acknowledge its end.
+    goodbye: Option<Instant>,
+    /// Requests that still come in though they were answered, and until when.
+    lingering: VecDeque<(Instant, Key)>,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The peer has kept silent for too long: the connection ends.
+    Silence,
+    /// A PING is to be sent.
+    Ping,
+    /// No stream was open for long: the peer is told to go.
+    Idle,
+    /// The peer was told to go and has not acknowledged it.
+    Goodbye,
+    /// A request has come in for long enough.
+    Lingered(Key),
+}
+
+impl Clock {
+    pub(super) fn new(options: &ServerOptions) -> Self {
+        let now = Instant::now();
+        Self {
+            now,
+            greeting: Some(now + options.header_read_timeout),
+            last_read: now,
+            ping_sent: None,
+            idle_since: Some(now),
+            goodbye: None,
+            lingering: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Takes the time, once for each turn of the connection.
+    pub(super) fn advance(&mut self) {
+        self.now = Instant::now();
+    }
+
+    pub(super) fn greeted(&mut self) {
+        self.greeting = None;
+    }
+
+    pub(super) fn bytes_came(&mut self) {
+        self.last_read = self.now;
+    }
+
+    pub(super) fn pinged(&mut self) {
+        self.ping_sent = Some(self.now);
+    }
+
+    pub(super) fn ponged(&mut self) {
+        self.ping_sent = None;
+    }
+
+    /// Notes whether a stream is open.
+    pub(super) fn note_streams(&mut self, open: usize) {
+        if open > 0 {
+            self.idle_since = None;
+        } else if self.idle_since.is_none() {
+            self.idle_since = Some(self.now);
+        }
+    }
+
+    /// Begins to say goodbye.
+    pub(super) fn part(&mut self) {
+        self.goodbye.get_or_insert(self.now + GOODBYE_TIMEOUT);
+    }
+
+    /// Gives what still comes of an answered request a while.
+    pub(super) fn linger(&mut self, stream: Key) {
+        self.lingering.push_back((self.now + LINGER_TIMEOUT, stream));
+    }
+
+    /// What is due now, once.
+    pub(super) fn take_due(&mut self, options: &ServerOptions) -> Option<Due> {
+        if self.lingering.front().is_some_and(|(at, _)| *at <= self.now) {
+            return self.lingering.pop_front().map(|(_, stream)| Due::Lingered(stream));
+        }
+        let (at, due) = self.next(options)?;
+        if at > self.now {
+            return None;
+        }
+        match due {
+            Due::Ping => self.pinged(),
+            Due::Idle => self.part(),
+            Due::Goodbye => self.goodbye = None,
+            Due::Silence | Due::Lingered(_) => {}
+        }
+        Some(due)
+    }
+
+    /// When something is due next.
+    pub(super) fn next_at(&self, options: &ServerOptions) -> Option<Instant> {
+        let lingering = self.lingering.front().map(|(at, _)| *at);
+        let next = self.next(options).map(|(at, _)| at);
+        lingering.into_iter().chain(next).min()
+    }
+
+    fn next(&self, options: &ServerOptions) -> Option<(Instant, Due)> {
+        let greeting = self.greeting.map(|at| (at, Due::Silence));
+        let ping = match self.ping_sent {
+            Some(sent) => Some((sent + options.http2_ping_timeout, Due::Silence)),
+            None => options
+                .http2_ping_interval
+                .filter(|_| self.greeting.is_none())
+                .map(|every| (self.last_read + every, Due::Ping)),
+        };
+        let end = match self.goodbye {
+            Some(at) => Some((at, Due::Goodbye)),
+            None => match (self.idle_since, options.http2_idle_timeout) {
+                (Some(since), Some(timeout)) => Some((since + timeout, Due::Idle)),
+                _ => None,
+            },
+        };
+        [greeting, ping, end].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}

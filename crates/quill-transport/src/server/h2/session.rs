@@ -1,0 +1,367 @@
+//! An HTTP/2 connection of a server: the engine, the socket and the exchanges.
+
+mod answers;
+mod requests;
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use quill_core::Peer;
+use quill_h2::{Config, Connection, ErrorCode, Event, Key};
+use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep};
+
+use super::clock::{Clock, Due};
+use super::exchange::{Arrival, Exchange};
+use crate::error::{TransportError, TransportErrorKind};
+use crate::exchange::Service;
+use crate::h2::{READ_BYTES, Spare, Wakes};
+use crate::io::{Io, Rewound};
+use crate::server::options::ServerOptions;
+
+/// Rounds in one turn of the task; then other tasks have theirs.
+const ROUNDS_MAX: usize = 16;
+
+/// Slices that one write takes at most.
+const SLICES_MAX: usize = 64;
+
+/// A peer that does not read what it is told is not read from once so many bytes
+/// wait beyond what answers may queue.
+const UNREAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Windows of a connection whose options say that they follow what is measured.
+const ADAPTIVE_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+
+/// The PING behind the first GOAWAY of a drain: once it is answered, the peer has
+/// seen both.
+const DRAIN_PING: [u8; 8] = *b"q-drain\0";
+const ALIVE_PING: [u8; 8] = *b"q-alive\0";
+
+/// One connection, from its first bytes to its last.
+pub(in crate::server) struct Session<S: Service> {
+    engine: Connection,
+    io: Rewound<Io>,
+    service: S,
+    peer: Peer,
+    options: Arc<ServerOptions>,
+    /// By the slots of the engine's streams.
+    exchanges: Vec<Option<Exchange<S::Body>>>,
+    /// Requests that came in this turn.
+    arrivals: Vec<Arrival>,
+    /// Answers that have something to send, in their turn.
+    queue: VecDeque<Key>,
+    wakes: Arc<Wakes>,
+    woken: Vec<Key>,
+    /// The beginning of a frame.
+    rest: Bytes,
+    clock: Clock,
+    timer: Pin<Box<Sleep>>,
+    /// When the timer wakes this task.
+    armed: Option<Instant>,
+    /// The `date` of this turn's answers.
+    date: Option<super::date::Text>,
+    is_draining: bool,
+    /// The peer has sent its last byte.
+    read_ended: bool,
+}
+
+impl<S: Service> Session<S> {
+    pub(in crate::server) fn new(
+        io: Rewound<Io>,
+        service: S,
+        peer: Peer,
+        options: Arc<ServerOptions>,
+    ) -> Self {
+        let config = config(&options);
+        let wakes = Wakes::new(config.connection_window_bytes, config.stream_window_bytes.min(65_535));
+        let clock = Clock::new(&options);
+        Self {
+            timer: Box::pin(tokio::time::sleep_until(clock.now())),
+            engine: Connection::server(config),
+            io,
+            service,
+            peer,
+            options,
+            exchanges: Vec::new(),
+            arrivals: Vec::new(),
+            queue: VecDeque::new(),
+            wakes,
+            woken: Vec::new(),
+            rest: Bytes::new(),
+            clock,
+            armed: None,
+            date: None,
+            is_draining: false,
+            read_ended: false,
+        }
+    }
+
+    /// Serves to the end, or until all is done after `drain` says so. The stream is
+    /// returned when it is this side that ends it.
+    pub(in crate::server) async fn run(
+        mut self,
+        mut drain: watch::Receiver<bool>,
+    ) -> Option<Rewound<Io>> {
+        let mut draining = drain.clone();
+        let mut draining = pin!(draining.wait_for(|draining| *draining));
+        let mut is_registered = false;
+        let ended = poll_fn(|cx| {
+            // Polled once it has this task's waker: then the flag says it all.
+            if !is_registered || drain.has_changed().unwrap_or(true) {
+                is_registered = true;
+                drain.mark_unchanged();
+                if draining.as_mut().poll(cx).is_ready() && !self.is_draining {
+                    self.drain();
+                }
+            }
+            self.poll(cx)
+        })
+        .await;
+        match ended {
+            Ok(()) => Some(self.io),
+            Err(error) => {
+                tracing::debug!(%error, "a connection ended");
+                None
+            }
+        }
+    }
+
+    /// Tells the peer that no new streams are taken.
+    fn drain(&mut self) {
+        self.is_draining = true;
+        self.engine.announce_goaway();
+        self.engine.send_ping(DRAIN_PING);
+        self.clock.advance();
+        self.clock.part();
+    }
+
+    /// One turn: reads, answers, writes.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.clock.advance();
+        self.date = None;
+        let mut input = Spare::take_read();
+        input.extend_from_slice(&std::mem::take(&mut self.rest));
+        self.engine.output_mut().lend(Spare::take_write());
+        let polled = self.turn(&mut input, cx);
+        if !input.is_empty() {
+            self.rest = Bytes::copy_from_slice(&input);
+        }
+        Spare::give_read(input);
+        if let Some(buffer) = self.engine.output_mut().reclaim() {
+            Spare::give_write(buffer);
+        }
+        if polled.is_pending() && self.engine.streams_open() == 0 {
+            self.shrink();
+        }
+        polled
+    }
+
+    fn turn(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        for _ in 0..ROUNDS_MAX {
+            let has_read = self.read(input, cx)?;
+            self.hand_over(cx);
+            let has_woken = self.look(cx);
+            self.send(cx);
+            let is_written = self.write(cx)?;
+            if self.is_over() {
+                return self.poll_last(is_written, cx);
+            }
+            if self.read_ended {
+                let message = "the peer closed the connection";
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, message)));
+            }
+            let goes_on = has_read || has_woken || (is_written && !self.queue.is_empty());
+            if self.is_due() || goes_on || self.poll_timer(cx).is_ready() {
+                continue;
+            }
+            return Poll::Pending;
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Waits until the last bytes are written, for a while.
+    fn poll_last(&mut self, is_written: bool, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if is_written {
+            return Poll::Ready(Ok(()));
+        }
+        self.clock.part();
+        if self.is_due() || self.poll_timer(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Poll::Pending
+    }
+
+    /// Whether all has been done that this connection was for.
+    fn is_over(&self) -> bool {
+        self.engine.is_failed() || (self.is_draining && self.engine.is_leaving() && self.engine.streams_open() == 0)
+    }
+
+    /// Reads once and takes in what came; whether something did.
+    fn read(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> io::Result<bool> {
+        let waiting_max = self.options.http2_send_buffer_bytes_max + UNREAD_BYTES_MAX;
+        if self.read_ended || self.engine.output().len() > waiting_max {
+            return Ok(false);
+        }
+        let missing = Connection::frame_bytes(input).saturating_sub(input.len());
+        input.reserve(missing.max(READ_BYTES / 4));
+        let read = pin!(self.io.read_buf(input)).poll(cx);
+        match read {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(Ok(0)) => {
+                self.read_ended = true;
+                return Ok(true);
+            }
+            Poll::Ready(Ok(_)) => {}
+            Poll::Ready(Err(error)) => return Err(error),
+        }
+        self.clock.bytes_came();
+        self.engine.advance(self.clock.now().into_std());
+        while let Some(event) = self.engine.receive(input) {
+            self.take(event);
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Request {
+                key,
+                head,
+                content_length,
+                end,
+            } => self.arrive(key, head, content_length, end),
+            Event::Data { key, data, end } => self.take_data(key, data, end),
+            Event::Trailers { key, trailers } => self.take_trailers(key, trailers),
+            Event::Reset { key, code, fault } => {
+                if let Some(fault) = fault {
+                    tracing::debug!(%code, fault, "a stream was reset for its peer's fault");
+                }
+                self.forget(key, reset_error(code, fault.is_none()));
+            }
+            Event::Writable(Some(key)) => self.enqueue(key),
+            Event::Writable(None) => self.enqueue_all(),
+            Event::Settings => self.clock.greeted(),
+            Event::Pong(DRAIN_PING) => {
+                self.clock.ponged();
+                self.engine.goaway(ErrorCode::NO_ERROR);
+            }
+            Event::Pong(_) => self.clock.ponged(),
+            Event::Failed(error) => {
+                tracing::debug!(%error, "a peer broke the rules of HTTP/2");
+                let message = format!("the connection failed: {error}");
+                self.forget_all(&TransportError::new(TransportErrorKind::Closed, message));
+            }
+            // A client's pushes don't exist, and a server opens no streams.
+            _ => {}
+        }
+    }
+
+    /// Writes what waits, as far as the socket takes it; whether all of it went.
+    fn write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        while !self.engine.output().is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let filled = self.engine.output().slices(&mut slices);
+            let slices = slices.get(..filled).unwrap_or_default();
+            let written = match slices {
+                [slice] => Pin::new(&mut self.io).poll_write(cx, slice),
+                slices => Pin::new(&mut self.io).poll_write_vectored(cx, slices),
+            };
+            match written {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(written)) => self.engine.output_mut().advance(written),
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(false),
+            }
+        }
+        // TLS has a buffer of its own.
+        Ok(Pin::new(&mut self.io).poll_flush(cx)?.is_ready())
+    }
+
+    /// Does what is due; whether something was.
+    fn is_due(&mut self) -> bool {
+        let mut was_due = false;
+        self.clock.note_streams(self.engine.streams_open());
+        while let Some(due) = self.clock.take_due(&self.options) {
+            was_due = true;
+            match due {
+                Due::Silence => {
+                    tracing::debug!("a peer kept silent for too long");
+                    self.read_ended = true;
+                    return true;
+                }
+                Due::Ping => self.engine.send_ping(ALIVE_PING),
+                Due::Idle => self.drain(),
+                Due::Goodbye => self.engine.goaway(ErrorCode::NO_ERROR),
+                Due::Lingered(stream) => self.stop(stream),
+            }
+        }
+        was_due
+    }
+
+    /// Moves the timer to the next moment when something is due, if that is before
+    /// the one that it waits for.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(next) = self.clock.next_at(&self.options) else {
+            return Poll::Pending;
+        };
+        if self.armed.is_some_and(|at| at <= next && at > self.clock.now()) {
+            return Poll::Pending;
+        }
+        self.armed = Some(next);
+        self.timer.as_mut().reset(next);
+        ready!(self.timer.as_mut().poll(cx));
+        self.clock.advance();
+        Poll::Ready(())
+    }
+
+    /// Gives memory back that only a busy connection needs.
+    fn shrink(&mut self) {
+        if self.exchanges.capacity() > 1 {
+            self.exchanges = Vec::new();
+        }
+        if self.arrivals.capacity() > 1 {
+            self.arrivals = Vec::new();
+        }
+        if self.queue.capacity() > 4 {
+            self.queue = VecDeque::new();
+        }
+        if self.woken.capacity() > 4 {
+            self.woken = Vec::new();
+            self.wakes.shrink();
+        }
+        self.engine.shrink();
+    }
+}
+
+fn reset_error(code: ErrorCode, by_peer: bool) -> TransportError {
+    let message = if by_peer {
+        format!("the peer reset the stream: {code}")
+    } else {
+        format!("the stream was reset on this side: {code}")
+    };
+    TransportError::new(TransportErrorKind::Reset(code.0), message)
+}
+
+fn config(options: &ServerOptions) -> Config {
+    let mut config = Config::default();
+    config.streams_max = options.http2_streams_max;
+    config.stream_window_bytes = options.http2_stream_window_bytes;
+    config.connection_window_bytes = options.http2_connection_window_bytes;
+    if options.http2_adaptive_window {
+        config.stream_window_bytes = ADAPTIVE_WINDOW_BYTES;
+        config.connection_window_bytes = ADAPTIVE_WINDOW_BYTES;
+    }
+    config.frame_bytes_max = options.http2_frame_bytes_max;
+    config.headers_bytes_max = options.headers_bytes_max;
+    let whole = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    config.limits.unseen_resets.burst = whole(options.http2_pending_resets_max);
+    config.limits.stream_errors.burst = whole(options.http2_local_resets_max);
+    config
+}
