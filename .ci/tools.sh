@@ -87,5 +87,6 @@ need_grpc_health_probe() {
   need_go grpc-health-probe github.com/grpc-ecosystem/grpc-health-probe@v0.4.63
 }
 need_grpcurl() { need_go grpcurl github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4; }
+need_h2spec() { need_go h2spec github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible; }
 need_redis() { need_apt redis-server:redis-server redis-sentinel:redis-sentinel; }
 need_shellcheck() { need_apt shellcheck:shellcheck; }

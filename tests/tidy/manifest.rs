@@ -6,6 +6,7 @@ use crate::tree::{Fault, Tree};
 /// The crates that know no runtime and no socket.
 const SANS_IO: &[&str] = &[
     "crates/quill-core/Cargo.toml",
+    "crates/quill-h2/Cargo.toml",
     "crates/quill-wire/Cargo.toml",
 ];
 const RUNTIMES: &[&str] = &[

@@ -250,10 +250,23 @@ mod tests {
     fn what_a_peer_sent_is_taken_as_it_is_or_not_at_all() {
         let mut headers = Headers::new();
         headers.try_append(b"a-1", b"\xff b").unwrap();
-        for (name, value) in [("", "1"), ("A", "1"), ("a b", "1"), ("a", "1\n"), ("a", "\0")] {
-            assert!(headers.try_append(name.as_bytes(), value.as_bytes()).is_err());
+        for (name, value) in [
+            ("", "1"),
+            ("A", "1"),
+            ("a b", "1"),
+            ("a", "1\n"),
+            ("a", "\0"),
+        ] {
+            assert!(
+                headers
+                    .try_append(name.as_bytes(), value.as_bytes())
+                    .is_err()
+            );
         }
-        assert_eq!(headers.iter().collect::<Vec<_>>(), [("a-1", &b"\xff b"[..])]);
+        assert_eq!(
+            headers.iter().collect::<Vec<_>>(),
+            [("a-1", &b"\xff b"[..])]
+        );
     }
 
     #[test]

@@ -160,7 +160,10 @@ impl Connection {
         let list = self.config.headers_bytes_max;
         settings::put(&mut payload, settings::MAX_HEADER_LIST_SIZE, list);
         self.put_frame(kind::SETTINGS, 0, 0, &payload);
-        let more = self.config.connection_window_bytes.saturating_sub(WINDOW_BYTES_DEFAULT);
+        let more = self
+            .config
+            .connection_window_bytes
+            .saturating_sub(WINDOW_BYTES_DEFAULT);
         if more > 0 {
             self.put_frame(kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
         }
@@ -219,8 +222,7 @@ impl Connection {
         if input.len() < end {
             return Ok(Step::Wait);
         }
-        if self.stage == Stage::Settings
-            && (header.kind != kind::SETTINGS || header.has(flag::ACK))
+        if self.stage == Stage::Settings && (header.kind != kind::SETTINGS || header.has(flag::ACK))
         {
             return Err(Fault::protocol("the first frame is not SETTINGS"));
         }
@@ -245,7 +247,9 @@ impl Connection {
     fn preface(&mut self, input: &mut BytesMut) -> Result<Step, Fault> {
         let length = input.len().min(PREFACE.len());
         if input.get(..length) != PREFACE.get(..length) {
-            return Err(Fault::protocol("the client's preface is not that of HTTP/2"));
+            return Err(Fault::protocol(
+                "the client's preface is not that of HTTP/2",
+            ));
         }
         if length < PREFACE.len() {
             return Ok(Step::Wait);
@@ -274,8 +278,7 @@ impl Connection {
             return Some(self.fail(code, message));
         }
         let limits = self.config.limits;
-        if let Err(Fault::Connection(code, message)) =
-            self.floods.note(Flood::StreamError, &limits)
+        if let Err(Fault::Connection(code, message)) = self.floods.note(Flood::StreamError, &limits)
         {
             return Some(self.fail(code, message));
         }
@@ -373,6 +376,12 @@ impl Connection {
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         self.goaway_sent.is_some_and(|last| last < WINDOW_BYTES_MAX)
+    }
+
+    /// Whether the peer takes no new streams.
+    #[must_use]
+    pub fn is_told_to_go(&self) -> bool {
+        self.goaway_received
     }
 
     /// Whether it ended for an error.

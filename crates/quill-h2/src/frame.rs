@@ -74,7 +74,9 @@ pub(crate) fn unpadded(header: FrameHeader, payload: &[u8]) -> Option<&[u8]> {
 
 /// The big-endian number that a payload begins with.
 pub(crate) fn number(payload: &[u8]) -> Option<u32> {
-    payload.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+    payload
+        .first_chunk()
+        .map(|bytes| u32::from_be_bytes(*bytes))
 }
 
 #[cfg(test)]

@@ -47,7 +47,9 @@ impl PeerSettings {
                 HEADER_TABLE_SIZE => self.table_bytes = value,
                 // A server may not even set it to what it is (section 6.5.2).
                 ENABLE_PUSH if value > 1 || (from_server && value == 1) => {
-                    return Err(Fault::protocol("ENABLE_PUSH has a value that it can't have"));
+                    return Err(Fault::protocol(
+                        "ENABLE_PUSH has a value that it can't have",
+                    ));
                 }
                 MAX_CONCURRENT_STREAMS => self.streams_max = value,
                 INITIAL_WINDOW_SIZE if value > WINDOW_BYTES_MAX => {
@@ -91,7 +93,10 @@ mod tests {
         payload.extend(one(MAX_FRAME_SIZE, 16_385));
         payload.extend(one(0xabcd, 1));
         settings.update(&payload, false).unwrap();
-        assert_eq!((settings.window_bytes, settings.frame_bytes_max), (7, 16_385));
+        assert_eq!(
+            (settings.window_bytes, settings.frame_bytes_max),
+            (7, 16_385)
+        );
     }
 
     #[test]
@@ -99,7 +104,12 @@ mod tests {
         for (name, value, from_server, code) in [
             (ENABLE_PUSH, 2, false, ErrorCode::PROTOCOL_ERROR),
             (ENABLE_PUSH, 1, true, ErrorCode::PROTOCOL_ERROR),
-            (INITIAL_WINDOW_SIZE, 1 << 31, false, ErrorCode::FLOW_CONTROL_ERROR),
+            (
+                INITIAL_WINDOW_SIZE,
+                1 << 31,
+                false,
+                ErrorCode::FLOW_CONTROL_ERROR,
+            ),
             (MAX_FRAME_SIZE, 16_383, false, ErrorCode::PROTOCOL_ERROR),
             (MAX_FRAME_SIZE, 1 << 24, false, ErrorCode::PROTOCOL_ERROR),
         ] {
@@ -107,7 +117,11 @@ mod tests {
             let fault = settings.update(&one(name, value), from_server);
             assert!(matches!(fault, Err(Fault::Connection(found, _)) if found == code));
         }
-        assert!(PeerSettings::default().update(&one(ENABLE_PUSH, 1), false).is_ok());
+        assert!(
+            PeerSettings::default()
+                .update(&one(ENABLE_PUSH, 1), false)
+                .is_ok()
+        );
         assert!(PeerSettings::default().update(&[0; 5], false).is_err());
     }
 }

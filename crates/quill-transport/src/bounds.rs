@@ -17,6 +17,17 @@ pub(crate) const WINDOW_BYTES: RangeInclusive<u32> = 1..=2_147_483_647;
 /// The connection's window starts at 65,535 and can't be shrunk (RFC 9113, section 6.9.2).
 pub(crate) const CONNECTION_WINDOW_BYTES: RangeInclusive<u32> = 65_535..=2_147_483_647;
 
+/// What speaks HTTP/2 on a server's or a client's connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Http2Engine {
+    /// Quill's own engine.
+    #[default]
+    Quill,
+    /// Hyper, to compare, and to fall back on.
+    Hyper,
+}
+
 pub(crate) fn within<T: Copy + PartialOrd + fmt::Display>(
     option: &'static str,
     value: T,

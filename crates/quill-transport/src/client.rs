@@ -4,6 +4,7 @@ mod channel;
 mod connection;
 mod dial;
 mod endpoint;
+mod h2;
 mod options;
 mod request_body;
 

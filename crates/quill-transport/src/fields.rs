@@ -150,6 +150,20 @@ pub(crate) fn request_to_http(
     Ok(parts)
 }
 
+/// Whether a request's head can be sent on HTTP/2 as it is (RFC 9113, section 8.3.1).
+pub(crate) fn check_request(head: &RequestHead) -> Result<(), TransportError> {
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    let target = head.target.as_str();
+    let is_target = (target.starts_with('/') || target == "*") && is_plain(target);
+    let authority = head.authority.as_str();
+    if !is_target || !is_plain(authority) || authority.contains('@') {
+        return Err(head_error(format!(
+            "the request target {target:?} at {authority:?} is no URI"
+        )));
+    }
+    method_to_http(&head.method).map(|_| ())
+}
+
 /// The head of an answer that a connection, or another stack, received.
 pub(crate) fn response_from_http(parts: &http::response::Parts) -> ResponseHead {
     ResponseHead {
@@ -168,6 +182,19 @@ pub(crate) fn response_to_http(head: &ResponseHead) -> http::response::Parts {
         .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     parts.headers = to_http(&head.headers);
     parts
+}
+
+/// A number as text.
+pub(crate) fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
+        if number == 0 {
+            return &digits[at..];
+        }
+    }
 }
 
 fn head_error(message: String) -> TransportError {

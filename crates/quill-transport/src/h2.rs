@@ -1,9 +1,15 @@
 //! What both ends of an HTTP/2 connection have around the engine of quill-h2.
 
+mod arrival;
 mod buffers;
 mod inbox;
+mod link;
+mod sending;
 mod wakes;
 
-pub(crate) use buffers::{READ_BYTES, Spare};
+pub(crate) use arrival::{Arrival, Split};
 pub(crate) use inbox::{Inbox, InboxBody};
-pub(crate) use wakes::{StreamWaker, Wakes};
+pub(crate) use link::{Link, reset_error};
+pub(crate) use sending::{Progress, Sending, StreamTask};
+use wakes::StreamWaker;
+pub(crate) use wakes::Wakes;

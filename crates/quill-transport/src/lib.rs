@@ -23,9 +23,9 @@ mod listener;
 mod server;
 
 pub use body::{Body, BoxBody, Chunk, Empty, Full, RecvBody};
-pub use bounds::OptionsError;
+pub use bounds::{Http2Engine, OptionsError};
 pub use client::{Channel, ClientOptions, Endpoint};
 pub use error::{TransportError, TransportErrorKind};
 pub use exchange::{HttpRequest, HttpResponse, Service};
 pub use listener::{BindError, Listener};
-pub use server::{Drained, Http2Engine, HttpServer, HttpVersions, Running, ServerOptions};
+pub use server::{Drained, HttpServer, HttpVersions, Running, ServerOptions};

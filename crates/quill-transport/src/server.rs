@@ -7,7 +7,7 @@ mod options;
 mod responder;
 mod unread;
 
-pub use options::{Http2Engine, HttpVersions, ServerOptions};
+pub use options::{HttpVersions, ServerOptions};
 
 use std::fmt;
 use std::future::{Future, poll_fn};

@@ -52,7 +52,9 @@ pub use quill_server::{
     Service, shutdown_signal,
 };
 
-pub use quill_transport::{ClientOptions, Drained, HttpVersions, Listener, ServerOptions};
+pub use quill_transport::{
+    ClientOptions, Drained, Http2Engine, HttpVersions, Listener, ServerOptions,
+};
 
 /// TLS for both sides.
 pub mod tls {

@@ -29,7 +29,9 @@ impl Connection {
         // A server's streams are opened here; no one else opens any.
         let opens = self.role == Role::Server && header.stream % 2 == 1;
         if header.stream == 0 || (!opens && self.is_idle(header.stream)) {
-            return Err(Fault::protocol("HEADERS came for a stream that can't be opened"));
+            return Err(Fault::protocol(
+                "HEADERS came for a stream that can't be opened",
+            ));
         }
         let Some(mut fragment) = unpadded(header, payload) else {
             return Err(Fault::protocol("the padding is longer than its frame"));
@@ -78,7 +80,9 @@ impl Connection {
     fn check_block(&self, block: &Block) -> Result<(), Fault> {
         let bytes_max = (self.config.headers_bytes_max as usize).saturating_mul(BLOCK_FACTOR);
         if block.continuations > self.config.limits.continuations_max {
-            return Err(Fault::calm("a header block has too many CONTINUATION frames"));
+            return Err(Fault::calm(
+                "a header block has too many CONTINUATION frames",
+            ));
         }
         if block.bytes.len() > bytes_max {
             return Err(Fault::calm("a header block is too long"));
@@ -94,7 +98,11 @@ impl Connection {
             if stream.is_some_and(|stream| stream.receive_ended) {
                 self.decode(bytes, &mut Ignored)?;
                 let message = "HEADERS came after the end of their stream";
-                return Err(Fault::Stream(meta.stream, ErrorCode::STREAM_CLOSED, message));
+                return Err(Fault::Stream(
+                    meta.stream,
+                    ErrorCode::STREAM_CLOSED,
+                    message,
+                ));
             }
             if meta.depends_on_itself {
                 self.decode(bytes, &mut Ignored)?;
@@ -115,12 +123,16 @@ impl Connection {
         match self.streams.end(meta.stream) {
             Some(End::ResetHere) => Ok(None),
             Some(End::Ended) => Err(Fault::Connection(ErrorCode::STREAM_CLOSED, message)),
-            Some(End::ResetByPeer) => {
-                Err(Fault::Stream(meta.stream, ErrorCode::STREAM_CLOSED, message))
-            }
+            Some(End::ResetByPeer) => Err(Fault::Stream(
+                meta.stream,
+                ErrorCode::STREAM_CLOSED,
+                message,
+            )),
             None if self.role == Role::Client => Ok(None),
             // RFC 9113, section 5.1.1: identifiers only grow.
-            None => Err(Fault::protocol("a new stream has a lower number than one before")),
+            None => Err(Fault::protocol(
+                "a new stream has a lower number than one before",
+            )),
         }
     }
 
@@ -134,7 +146,11 @@ impl Connection {
         if self.streams.len() >= self.config.streams_max as usize {
             self.decode(bytes, &mut Ignored)?;
             let message = "more streams are open than was agreed";
-            return Err(Fault::Stream(meta.stream, ErrorCode::REFUSED_STREAM, message));
+            return Err(Fault::Stream(
+                meta.stream,
+                ErrorCode::REFUSED_STREAM,
+                message,
+            ));
         }
         if meta.depends_on_itself {
             self.decode(bytes, &mut Ignored)?;
@@ -203,7 +219,8 @@ impl Connection {
         }
         let counted = u32::try_from(counted).unwrap_or(u32::MAX);
         let limits = self.config.limits;
-        self.floods.note_many(Flood::TableEviction, counted, &limits)
+        self.floods
+            .note_many(Flood::TableEviction, counted, &limits)
     }
 
     /// Answers a request whose head is too large: 431 (RFC 6585, section 5).
@@ -265,13 +282,7 @@ impl Connection {
         self.answer(key, meta, head, facts)
     }
 
-    fn answer(
-        &mut self,
-        key: Key,
-        meta: BlockMeta,
-        head: ResponseHead,
-        facts: Facts,
-    ) -> Outcome {
+    fn answer(&mut self, key: Key, meta: BlockMeta, head: ResponseHead, facts: Facts) -> Outcome {
         let Some(stream) = self.streams.at(key) else {
             return Ok(None);
         };

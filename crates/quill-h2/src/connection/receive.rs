@@ -135,8 +135,8 @@ impl Connection {
     /// A frame for a stream that is over (RFC 9113, section 5.1, "closed").
     fn after_end(&self, stream: u32) -> Outcome {
         // GOAWAY: what the peer opened above the last stream is ignored.
-        let is_refused = self.role == Role::Server
-            && self.goaway_sent.is_some_and(|last| stream > last);
+        let is_refused =
+            self.role == Role::Server && self.goaway_sent.is_some_and(|last| stream > last);
         if is_refused || self.streams.end(stream) == Some(End::ResetHere) {
             return Ok(None);
         }
@@ -206,7 +206,9 @@ impl Connection {
         if shift != 0 {
             for stream in self.streams.iter_mut() {
                 if !stream.send_window.shift(shift) {
-                    return Err(Fault::flow("INITIAL_WINDOW_SIZE takes a window over 2^31-1"));
+                    return Err(Fault::flow(
+                        "INITIAL_WINDOW_SIZE takes a window over 2^31-1",
+                    ));
                 }
             }
         }

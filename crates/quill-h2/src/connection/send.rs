@@ -56,7 +56,9 @@ impl Connection {
     /// Whether the request was HEAD, whose answer has no body.
     #[must_use]
     pub fn is_head_request(&self, key: Key) -> bool {
-        self.streams.peek(key).is_some_and(|stream| stream.is_head_request)
+        self.streams
+            .peek(key)
+            .is_some_and(|stream| stream.is_head_request)
     }
 
     /// A client: sends a request's head; `end` when nothing follows.
@@ -98,13 +100,7 @@ impl Connection {
     /// A server: sends an answer's head, with `more` fields behind its own; `end` when
     /// nothing follows. A status that can't end an exchange is a mistake of the
     /// server's, and told as one.
-    pub fn send_head(
-        &mut self,
-        key: Key,
-        head: &ResponseHead,
-        more: &[(&str, &[u8])],
-        end: bool,
-    ) {
+    pub fn send_head(&mut self, key: Key, head: &ResponseHead, more: &[(&str, &[u8])], end: bool) {
         let Some(stream) = self.streams.at(key) else {
             return;
         };
@@ -144,7 +140,10 @@ impl Connection {
                 return Sent::All;
             }
             let stream_open = stream.send_window.open();
-            let room = stream_open.min(connection_open).min(left).min(frame_bytes_max);
+            let room = stream_open
+                .min(connection_open)
+                .min(left)
+                .min(frame_bytes_max);
             if room == 0 && !data.is_empty() {
                 return match () {
                     () if left == 0 => Sent::Full,

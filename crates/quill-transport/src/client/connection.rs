@@ -10,9 +10,11 @@ use quill_core::{HttpVersion, RequestHead, ResponseHead};
 
 use super::dial::Dialed;
 use super::endpoint::Endpoint;
+use super::h2;
 use super::options::ClientOptions;
 use super::request_body::{Handle, RequestBody, Source};
 use crate::body::RecvBody;
+use crate::bounds::Http2Engine;
 use crate::error::{TransportError, TransportErrorKind};
 use crate::{fields, hyper_error};
 
@@ -20,6 +22,9 @@ use crate::{fields, hyper_error};
 /// the server sends on one that is forgotten counts as its fault, and many
 /// such faults end the connection.
 const RESET_STREAMS_MAX: usize = 1000;
+
+/// Windows of a connection whose options say that they follow what is measured.
+const ADAPTIVE_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 
 /// How often a ping interval may be doubled.
 const PING_DOUBLINGS_MAX: u32 = 16;
@@ -33,9 +38,16 @@ pub(super) enum Connection {
 /// An HTTP/2 connection; clones share it.
 #[derive(Clone)]
 pub(super) struct Multiplexed {
-    sender: http2::SendRequest<RequestBody>,
+    sender: Sender,
     /// Whether the server has ever answered here, and so speaks HTTP/2.
     answered: Arc<AtomicBool>,
+}
+
+/// What speaks HTTP/2.
+#[derive(Clone)]
+enum Sender {
+    Quill(h2::Connection),
+    Hyper(http2::SendRequest<RequestBody>),
 }
 
 /// A request that failed, and its body where it can be sent again.
@@ -66,6 +78,13 @@ impl Connection {
         options: &ClientOptions,
         calm: &Calm,
     ) -> Result<Self, TransportError> {
+        if dialed.version == HttpVersion::Http2 && options.http2_engine == Http2Engine::Quill {
+            let connection = h2::Connection::begin(dialed.io, settings(options, calm));
+            return Ok(Self::Http2(Multiplexed {
+                sender: Sender::Quill(connection),
+                answered: Arc::default(),
+            }));
+        }
         let io = TokioIo::new(dialed.io);
         let failed = |error| {
             let error = hyper_error::exchange(error).unprocessed();
@@ -114,7 +133,7 @@ impl Connection {
             }
         });
         Ok(Self::Http2(Multiplexed {
-            sender,
+            sender: Sender::Hyper(sender),
             answered: Arc::default(),
         }))
     }
@@ -122,7 +141,10 @@ impl Connection {
 
 impl Multiplexed {
     pub(super) fn is_closed(&self) -> bool {
-        self.sender.is_closed()
+        match &self.sender {
+            Sender::Quill(connection) => connection.is_closed(),
+            Sender::Hyper(sender) => sender.is_closed(),
+        }
     }
 
     /// Whether both are the same connection.
@@ -136,27 +158,18 @@ impl Multiplexed {
         head: &RequestHead,
         source: Source,
     ) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
-        let parts = match fields::request_to_http(head, Some(endpoint.scheme())) {
-            Ok(parts) => parts,
-            Err(error) => {
-                return Err(Failed {
-                    error,
-                    source: None,
-                });
+        let sent = match &mut self.sender {
+            Sender::Quill(connection) => {
+                send_http2(connection, endpoint.scheme(), head, source).await
             }
+            Sender::Hyper(sender) => send_hyper(sender, endpoint.scheme(), head, source).await,
         };
-        let (body, handle) = source.send();
-        let guard = CallOff(&handle);
-        let request = http::Request::from_parts(parts, body);
-        match self.sender.try_send_request(request).await {
-            Ok(response) => {
+        match sent {
+            Ok(answer) => {
                 self.answered.store(true, Ordering::Relaxed);
-                let (head, body) = received(response, &handle, HttpVersion::Http2);
-                std::mem::forget(guard);
-                Ok((head, body, handle))
+                Ok(answer)
             }
-            Err(refused) => {
-                let mut failed = refused_by(refused, &handle).await;
+            Err(mut failed) => {
                 let is_broken = matches!(
                     failed.error.kind(),
                     TransportErrorKind::Protocol | TransportErrorKind::Closed
@@ -169,6 +182,85 @@ impl Multiplexed {
                 Err(failed)
             }
         }
+    }
+}
+
+/// What a connection on our own engine is to be like.
+fn settings(options: &ClientOptions, calm: &Calm) -> h2::Settings {
+    let mut config = quill_h2::Config::default();
+    config.stream_window_bytes = options.http2_stream_window_bytes;
+    config.connection_window_bytes = options.http2_connection_window_bytes;
+    if options.http2_adaptive_window {
+        config.stream_window_bytes = ADAPTIVE_WINDOW_BYTES;
+        config.connection_window_bytes = ADAPTIVE_WINDOW_BYTES;
+    }
+    config.frame_bytes_max = options.http2_frame_bytes_max;
+    config.headers_bytes_max = options.headers_bytes_max;
+    let interval = options.http2_ping_interval;
+    let told = calm.clone();
+    h2::Settings {
+        config,
+        waiting_bytes_max: options.http2_send_buffer_bytes_max,
+        keep_alive: h2::KeepAlive {
+            interval: interval.map(|every| calm.interval(every)),
+            timeout: options.http2_ping_timeout,
+            while_idle: options.http2_ping_while_idle,
+        },
+        on_calm: Box::new(move || told.double()),
+    }
+}
+
+/// Sends a request on a connection of our own engine.
+async fn send_http2(
+    connection: &h2::Connection,
+    scheme: &'static str,
+    head: &RequestHead,
+    source: Source,
+) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
+    if let Err(error) = fields::check_request(head) {
+        return Err(Failed {
+            error,
+            source: None,
+        });
+    }
+    let (body, handle) = source.send();
+    let guard = CallOff(&handle);
+    match connection.send(scheme, head.clone(), body).await {
+        Ok((head, body)) => {
+            handle.answered();
+            std::mem::forget(guard);
+            Ok((head, body, handle))
+        }
+        Err(error) => Err(failed(error, &handle).await),
+    }
+}
+
+/// Sends a request on an HTTP/2 connection of hyper's.
+async fn send_hyper(
+    sender: &mut http2::SendRequest<RequestBody>,
+    scheme: &str,
+    head: &RequestHead,
+    source: Source,
+) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
+    let parts = match fields::request_to_http(head, Some(scheme)) {
+        Ok(parts) => parts,
+        Err(error) => {
+            return Err(Failed {
+                error,
+                source: None,
+            });
+        }
+    };
+    let (body, handle) = source.send();
+    let guard = CallOff(&handle);
+    let request = http::Request::from_parts(parts, body);
+    match sender.try_send_request(request).await {
+        Ok(response) => {
+            let (head, body) = received(response, &handle, HttpVersion::Http2);
+            std::mem::forget(guard);
+            Ok((head, body, handle))
+        }
+        Err(refused) => Err(refused_by(refused, &handle).await),
     }
 }
 
@@ -231,6 +323,11 @@ async fn refused_by(
     if unsent {
         error = error.unprocessed();
     }
+    failed(error, handle).await
+}
+
+/// A request that failed, with its body if the server has surely not handled it.
+async fn failed(error: TransportError, handle: &Handle) -> Failed {
     let source = if error.maybe_processed() {
         None
     } else {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::bounds::{
-    CONNECTION_WINDOW_BYTES, FRAME_BYTES, OptionsError, WINDOW_BYTES, time, within,
+    CONNECTION_WINDOW_BYTES, FRAME_BYTES, Http2Engine, OptionsError, WINDOW_BYTES, time, within,
 };
 
 /// Limits and timeouts of a client's connections.
@@ -12,6 +12,8 @@ use crate::bounds::{
 pub struct ClientOptions {
     /// Speaks HTTP/1.1 in place of HTTP/2, for old hops. Off by default.
     pub http1: bool,
+    /// What speaks HTTP/2; Quill's own engine by default.
+    pub http2_engine: Http2Engine,
     /// How long making a connection may take: the name's look-up, the attempts
     /// on its addresses and the TLS handshake together. 10 s by default.
     pub connect_timeout: Duration,
@@ -58,6 +60,7 @@ impl Default for ClientOptions {
     fn default() -> Self {
         Self {
             http1: false,
+            http2_engine: Http2Engine::default(),
             connect_timeout: Duration::from_secs(10),
             attempt_delay: Duration::from_millis(250),
             headers_bytes_max: 16 * 1024,

@@ -187,20 +187,17 @@ impl Handle {
     }
 }
 
-impl http_body::Body for RequestBody {
-    type Data = Bytes;
-    type Error = TransportError;
-
-    fn poll_frame(
+impl Body for RequestBody {
+    fn poll_chunk(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, TransportError>>> {
+    ) -> Poll<Option<Result<Chunk, TransportError>>> {
         let this = &mut *self;
         this.handle.listen(cx);
         if this.handle.0.called_off.load(Ordering::Acquire) {
             let message = "the exchange was given up";
             let error = TransportError::new(TransportErrorKind::Canceled, message);
-            return Poll::Ready(Some(Err(crate::hyper_error::resetting(error))));
+            return Poll::Ready(Some(Err(error)));
         }
         let Some(source) = &mut this.source else {
             return Poll::Ready(None);
@@ -210,6 +207,29 @@ impl http_body::Body for RequestBody {
         if matches!(polled, None | Some(Ok(Chunk::Trailers(_)))) || source.is_ended() {
             this.handle.0.ended.store(true, Ordering::Release);
         }
+        Poll::Ready(polled)
+    }
+
+    fn is_ended(&self) -> bool {
+        self.source.as_ref().is_none_or(Source::is_ended)
+    }
+
+    fn bytes_left(&self) -> Option<u64> {
+        let source = self.source.as_ref().filter(|source| source.next == 0)?;
+        let sent: u64 = source.replay.bytes as u64;
+        source.body.bytes_left()?.checked_add(sent)
+    }
+}
+
+impl http_body::Body for RequestBody {
+    type Data = Bytes;
+    type Error = TransportError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, TransportError>>> {
+        let polled = std::task::ready!(self.poll_chunk(cx));
         Poll::Ready(polled.map(|chunk| match chunk {
             Ok(chunk) => Ok(chunk.into_frame()),
             Err(error) => Err(crate::hyper_error::resetting(error)),
@@ -217,16 +237,11 @@ impl http_body::Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.source.as_ref().is_none_or(Source::is_ended)
+        self.is_ended()
     }
 
     fn size_hint(&self) -> http_body::SizeHint {
-        let unread = self.source.as_ref().filter(|source| source.next == 0);
-        let bytes = unread.and_then(|source| {
-            let sent: u64 = source.replay.bytes as u64;
-            source.body.bytes_left()?.checked_add(sent)
-        });
-        bytes.map_or_else(
+        self.bytes_left().map_or_else(
             http_body::SizeHint::default,
             http_body::SizeHint::with_exact,
         )

@@ -153,7 +153,9 @@ impl Body for InboxBody {
             };
         };
         let bytes = u32::try_from(part.len()).unwrap_or(u32::MAX);
-        state.bytes_left = state.bytes_left.map(|left| left.saturating_sub(bytes.into()));
+        state.bytes_left = state
+            .bytes_left
+            .map(|left| left.saturating_sub(bytes.into()));
         state.read_bytes = state.read_bytes.saturating_add(bytes);
         // Nobody waits for room when nothing more comes.
         if state.end.is_none() {

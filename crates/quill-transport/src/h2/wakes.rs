@@ -26,7 +26,18 @@ struct State {
     streams: Vec<Key>,
     /// Every stream wants to be looked at.
     all: bool,
+    /// Something else happened.
+    called: bool,
     waker: Option<Waker>,
+}
+
+/// What happened beside the streams that were posted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// Every stream is to be looked at.
+    pub(crate) all: bool,
+    /// The connection was woken for something else.
+    pub(crate) called: bool,
 }
 
 impl Wakes {
@@ -69,20 +80,29 @@ impl Wakes {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Moves the streams that were posted to `streams`, which is empty; whether
-    /// every stream is to be looked at. Without either, `waker` is kept for the
-    /// next post.
-    pub(crate) fn take(&self, streams: &mut Vec<Key>, waker: &Waker) -> bool {
+    /// Has the connection look at whatever is not a stream's.
+    pub(crate) fn wake(&self) {
+        let mut state = self.lock();
+        state.called = true;
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Moves the streams that were posted to `streams`, which is empty. Where nothing
+    /// happened, `waker` is kept for when something does.
+    pub(crate) fn take(&self, streams: &mut Vec<Key>, waker: &Waker) -> Taken {
         let mut state = self.lock();
         std::mem::swap(&mut state.streams, streams);
         let all = std::mem::take(&mut state.all);
-        if streams.is_empty() && !all {
+        let called = std::mem::take(&mut state.called);
+        if streams.is_empty() && !all && !called {
             match &mut state.waker {
                 Some(kept) => kept.clone_from(waker),
                 none => *none = Some(waker.clone()),
             }
         }
-        all
+        Taken { all, called }
     }
 
     /// Gives memory back while nothing happens.

@@ -18,9 +18,10 @@ use tokio_rustls::TlsAcceptor;
 
 use super::activity::{Activity, Due, Watched};
 use super::h2::Session;
-use super::options::{Http2Engine, HttpVersions, ServerOptions};
+use super::options::{HttpVersions, ServerOptions};
 use super::responder::Responder;
 use crate::body::LINGER_TIMEOUT;
+use crate::bounds::Http2Engine;
 use crate::exchange::Service;
 use crate::io::{Io, Rewound, Socket};
 use crate::tls::{ALPN_HTTP1, ALPN_HTTP2, ServerTls};

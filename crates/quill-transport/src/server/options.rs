@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::bounds::{
-    CONNECTION_WINDOW_BYTES, FRAME_BYTES, OptionsError, WINDOW_BYTES, at_least_one, time, within,
+    CONNECTION_WINDOW_BYTES, FRAME_BYTES, Http2Engine, OptionsError, WINDOW_BYTES, at_least_one,
+    time, within,
 };
 
 /// Which versions of HTTP a server speaks.
@@ -16,17 +17,6 @@ pub enum HttpVersions {
     Http1,
     /// HTTP/2 alone.
     Http2,
-}
-
-/// What speaks HTTP/2 below a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Http2Engine {
-    /// Quill's own engine.
-    #[default]
-    Quill,
-    /// Hyper, to compare, and to fall back on.
-    Hyper,
 }
 
 /// Limits and timeouts of a server's connections. The defaults are safe to
@@ -59,32 +49,33 @@ pub struct ServerOptions {
     /// by default.
     pub http2_streams_max: u32,
     /// Bytes a peer may send on one HTTP/2 stream before they are read, 1 to
-    /// 2^31-1. 1 MiB by default.
+    /// 2^31-1. 1 MiB by default. A stream begins with at most 65,535 and gets more
+    /// as it is read fast.
     pub http2_stream_window_bytes: u32,
     /// Bytes a peer may send on all streams of an HTTP/2 connection before
     /// they are read, 65,535 to 2^31-1. 4 MiB by default.
     pub http2_connection_window_bytes: u32,
-    /// Whether windows follow the bandwidth and delay that are measured, in
-    /// place of the two sizes above. Off by default.
+    /// Whether windows follow bandwidth and delay up to 16 MiB, in place of the
+    /// two sizes above. Off by default.
     pub http2_adaptive_window: bool,
     /// Size of the largest HTTP/2 frame a peer may send, in bytes, 2^14 to
     /// 2^24-1. 16 KiB by default.
     pub http2_frame_bytes_max: u32,
-    /// Bytes that one HTTP/2 stream's answer may have waiting for the peer's
-    /// window, 1 to 2^32-1. 256 KiB by default.
+    /// Bytes that the answers of one HTTP/2 connection may have waiting for the
+    /// socket, 1 to 2^32-1; with hyper, those of one stream. 256 KiB by default.
     pub http2_send_buffer_bytes_max: usize,
     /// How often an HTTP/2 peer is pinged; `None` for never. 60 s by default.
     pub http2_ping_interval: Option<Duration>,
     /// How long a peer may take to answer a ping before the connection is
     /// closed. 20 s by default.
     pub http2_ping_timeout: Duration,
-    /// Streams that a peer may reset before they were handled; over it the
-    /// connection is closed with ENHANCE_YOUR_CALM ("rapid reset",
-    /// CVE-2023-44487). 20 by default.
+    /// Streams that a peer may reset before they were handled, at once and in a
+    /// second; over it the connection is closed with ENHANCE_YOUR_CALM ("rapid
+    /// reset", CVE-2023-44487). 20 by default.
     pub http2_pending_resets_max: usize,
     /// Streams that a peer may make this side reset by breaking the rules;
     /// over it the connection is closed with ENHANCE_YOUR_CALM ("MadeYouReset",
-    /// CVE-2025-8671). 1,024 by default.
+    /// CVE-2025-8671). 1,024 by default; ten a second are forgiven.
     pub http2_local_resets_max: usize,
 }
 

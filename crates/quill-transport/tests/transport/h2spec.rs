@@ -38,5 +38,9 @@ async fn every_case_of_h2spec_passes_over_tls() {
     let listener = Listener::bind("127.0.0.1:0").await.unwrap();
     let server = HttpServer::new(listener).with_tls(crate::tls::untrusted());
     let running = server.start(Shared::default());
-    hold(running.local_addr().unwrap().port(), &["--tls", "--insecure"]).await;
+    hold(
+        running.local_addr().unwrap().port(),
+        &["--tls", "--insecure"],
+    )
+    .await;
 }

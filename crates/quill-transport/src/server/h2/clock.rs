@@ -99,13 +99,21 @@ impl Clock {
 
     /// Gives what still comes of an answered request a while.
     pub(super) fn linger(&mut self, stream: Key) {
-        self.lingering.push_back((self.now + LINGER_TIMEOUT, stream));
+        self.lingering
+            .push_back((self.now + LINGER_TIMEOUT, stream));
     }
 
     /// What is due now, once.
     pub(super) fn take_due(&mut self, options: &ServerOptions) -> Option<Due> {
-        if self.lingering.front().is_some_and(|(at, _)| *at <= self.now) {
-            return self.lingering.pop_front().map(|(_, stream)| Due::Lingered(stream));
+        if self
+            .lingering
+            .front()
+            .is_some_and(|(at, _)| *at <= self.now)
+        {
+            return self
+                .lingering
+                .pop_front()
+                .map(|(_, stream)| Due::Lingered(stream));
         }
         let (at, due) = self.next(options)?;
         if at > self.now {
@@ -143,6 +151,9 @@ impl Clock {
                 _ => None,
             },
         };
-        [greeting, ping, end].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [greeting, ping, end]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
     }
 }

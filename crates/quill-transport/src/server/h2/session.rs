@@ -5,35 +5,27 @@ mod requests;
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
-use quill_core::Peer;
+use bytes::BytesMut;
+use quill_core::{Peer, RequestHead};
 use quill_h2::{Config, Connection, ErrorCode, Event, Key};
-use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 
 use super::clock::{Clock, Due};
-use super::exchange::{Arrival, Exchange};
+use super::exchange::Exchange;
 use crate::error::{TransportError, TransportErrorKind};
 use crate::exchange::Service;
-use crate::h2::{READ_BYTES, Spare, Wakes};
+use crate::h2::{Arrival, Link, Wakes, reset_error};
 use crate::io::{Io, Rewound};
 use crate::server::options::ServerOptions;
 
 /// Rounds in one turn of the task; then other tasks have theirs.
 const ROUNDS_MAX: usize = 16;
-
-/// Slices that one write takes at most.
-const SLICES_MAX: usize = 64;
-
-/// A peer that does not read what it is told is not read from once so many bytes
-/// wait beyond what answers may queue.
-const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Windows of a connection whose options say that they follow what is measured.
 const ADAPTIVE_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
@@ -45,21 +37,18 @@ const ALIVE_PING: [u8; 8] = *b"q-alive\0";
 
 /// One connection, from its first bytes to its last.
 pub(in crate::server) struct Session<S: Service> {
-    engine: Connection,
-    io: Rewound<Io>,
+    link: Link,
     service: S,
     peer: Peer,
     options: Arc<ServerOptions>,
     /// By the slots of the engine's streams.
     exchanges: Vec<Option<Exchange<S::Body>>>,
     /// Requests that came in this turn.
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<Arrival<RequestHead>>,
     /// Answers that have something to send, in their turn.
     queue: VecDeque<Key>,
     wakes: Arc<Wakes>,
     woken: Vec<Key>,
-    /// The beginning of a frame.
-    rest: Bytes,
     clock: Clock,
     timer: Pin<Box<Sleep>>,
     /// When the timer wakes this task.
@@ -67,8 +56,6 @@ pub(in crate::server) struct Session<S: Service> {
     /// The `date` of this turn's answers.
     date: Option<super::date::Text>,
     is_draining: bool,
-    /// The peer has sent its last byte.
-    read_ended: bool,
 }
 
 impl<S: Service> Session<S> {
@@ -79,12 +66,18 @@ impl<S: Service> Session<S> {
         options: Arc<ServerOptions>,
     ) -> Self {
         let config = config(&options);
-        let wakes = Wakes::new(config.connection_window_bytes, config.stream_window_bytes.min(65_535));
+        let wakes = Wakes::new(
+            config.connection_window_bytes,
+            config.stream_window_bytes.min(65_535),
+        );
         let clock = Clock::new(&options);
         Self {
             timer: Box::pin(tokio::time::sleep_until(clock.now())),
-            engine: Connection::server(config),
-            io,
+            link: Link::new(
+                Connection::server(config),
+                io,
+                options.http2_send_buffer_bytes_max,
+            ),
             service,
             peer,
             options,
@@ -93,12 +86,10 @@ impl<S: Service> Session<S> {
             queue: VecDeque::new(),
             wakes,
             woken: Vec::new(),
-            rest: Bytes::new(),
             clock,
             armed: None,
             date: None,
             is_draining: false,
-            read_ended: false,
         }
     }
 
@@ -124,7 +115,7 @@ impl<S: Service> Session<S> {
         })
         .await;
         match ended {
-            Ok(()) => Some(self.io),
+            Ok(()) => Some(self.link.into_io()),
             Err(error) => {
                 tracing::debug!(%error, "a connection ended");
                 None
@@ -135,8 +126,8 @@ impl<S: Service> Session<S> {
     /// Tells the peer that no new streams are taken.
     fn drain(&mut self) {
         self.is_draining = true;
-        self.engine.announce_goaway();
-        self.engine.send_ping(DRAIN_PING);
+        self.link.engine.announce_goaway();
+        self.link.engine.send_ping(DRAIN_PING);
         self.clock.advance();
         self.clock.part();
     }
@@ -145,18 +136,10 @@ impl<S: Service> Session<S> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.clock.advance();
         self.date = None;
-        let mut input = Spare::take_read();
-        input.extend_from_slice(&std::mem::take(&mut self.rest));
-        self.engine.output_mut().lend(Spare::take_write());
+        let mut input = self.link.begin();
         let polled = self.turn(&mut input, cx);
-        if !input.is_empty() {
-            self.rest = Bytes::copy_from_slice(&input);
-        }
-        Spare::give_read(input);
-        if let Some(buffer) = self.engine.output_mut().reclaim() {
-            Spare::give_write(buffer);
-        }
-        if polled.is_pending() && self.engine.streams_open() == 0 {
+        self.link.end(input);
+        if polled.is_pending() && self.link.engine.streams_open() == 0 {
             self.shrink();
         }
         polled
@@ -168,11 +151,11 @@ impl<S: Service> Session<S> {
             self.hand_over(cx);
             let has_woken = self.look(cx);
             self.send(cx);
-            let is_written = self.write(cx)?;
+            let is_written = self.link.write(cx)?;
             if self.is_over() {
                 return self.poll_last(is_written, cx);
             }
-            if self.read_ended {
+            if self.link.read_ended {
                 let message = "the peer closed the connection";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, message)));
             }
@@ -200,30 +183,20 @@ impl<S: Service> Session<S> {
 
     /// Whether all has been done that this connection was for.
     fn is_over(&self) -> bool {
-        self.engine.is_failed() || (self.is_draining && self.engine.is_leaving() && self.engine.streams_open() == 0)
+        self.link.engine.is_failed()
+            || (self.is_draining
+                && self.link.engine.is_leaving()
+                && self.link.engine.streams_open() == 0)
     }
 
     /// Reads once and takes in what came; whether something did.
     fn read(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> io::Result<bool> {
-        let waiting_max = self.options.http2_send_buffer_bytes_max + UNREAD_BYTES_MAX;
-        if self.read_ended || self.engine.output().len() > waiting_max {
+        if !self.link.read(input, cx)? {
             return Ok(false);
         }
-        let missing = Connection::frame_bytes(input).saturating_sub(input.len());
-        input.reserve(missing.max(READ_BYTES / 4));
-        let read = pin!(self.io.read_buf(input)).poll(cx);
-        match read {
-            Poll::Pending => return Ok(false),
-            Poll::Ready(Ok(0)) => {
-                self.read_ended = true;
-                return Ok(true);
-            }
-            Poll::Ready(Ok(_)) => {}
-            Poll::Ready(Err(error)) => return Err(error),
-        }
         self.clock.bytes_came();
-        self.engine.advance(self.clock.now().into_std());
-        while let Some(event) = self.engine.receive(input) {
+        self.link.engine.advance(self.clock.now().into_std());
+        while let Some(event) = self.link.engine.receive(input) {
             self.take(event);
         }
         Ok(true)
@@ -250,7 +223,7 @@ impl<S: Service> Session<S> {
             Event::Settings => self.clock.greeted(),
             Event::Pong(DRAIN_PING) => {
                 self.clock.ponged();
-                self.engine.goaway(ErrorCode::NO_ERROR);
+                self.link.engine.goaway(ErrorCode::NO_ERROR);
             }
             Event::Pong(_) => self.clock.ponged(),
             Event::Failed(error) => {
@@ -263,42 +236,21 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// Writes what waits, as far as the socket takes it; whether all of it went.
-    fn write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        while !self.engine.output().is_empty() {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let filled = self.engine.output().slices(&mut slices);
-            let slices = slices.get(..filled).unwrap_or_default();
-            let written = match slices {
-                [slice] => Pin::new(&mut self.io).poll_write(cx, slice),
-                slices => Pin::new(&mut self.io).poll_write_vectored(cx, slices),
-            };
-            match written {
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(written)) => self.engine.output_mut().advance(written),
-                Poll::Ready(Err(error)) => return Err(error),
-                Poll::Pending => return Ok(false),
-            }
-        }
-        // TLS has a buffer of its own.
-        Ok(Pin::new(&mut self.io).poll_flush(cx)?.is_ready())
-    }
-
     /// Does what is due; whether something was.
     fn is_due(&mut self) -> bool {
         let mut was_due = false;
-        self.clock.note_streams(self.engine.streams_open());
+        self.clock.note_streams(self.link.engine.streams_open());
         while let Some(due) = self.clock.take_due(&self.options) {
             was_due = true;
             match due {
                 Due::Silence => {
                     tracing::debug!("a peer kept silent for too long");
-                    self.read_ended = true;
+                    self.link.read_ended = true;
                     return true;
                 }
-                Due::Ping => self.engine.send_ping(ALIVE_PING),
+                Due::Ping => self.link.engine.send_ping(ALIVE_PING),
                 Due::Idle => self.drain(),
-                Due::Goodbye => self.engine.goaway(ErrorCode::NO_ERROR),
+                Due::Goodbye => self.link.engine.goaway(ErrorCode::NO_ERROR),
                 Due::Lingered(stream) => self.stop(stream),
             }
         }
@@ -311,7 +263,10 @@ impl<S: Service> Session<S> {
         let Some(next) = self.clock.next_at(&self.options) else {
             return Poll::Pending;
         };
-        if self.armed.is_some_and(|at| at <= next && at > self.clock.now()) {
+        if self
+            .armed
+            .is_some_and(|at| at <= next && at > self.clock.now())
+        {
             return Poll::Pending;
         }
         self.armed = Some(next);
@@ -336,17 +291,8 @@ impl<S: Service> Session<S> {
             self.woken = Vec::new();
             self.wakes.shrink();
         }
-        self.engine.shrink();
+        self.link.engine.shrink();
     }
-}
-
-fn reset_error(code: ErrorCode, by_peer: bool) -> TransportError {
-    let message = if by_peer {
-        format!("the peer reset the stream: {code}")
-    } else {
-        format!("the stream was reset on this side: {code}")
-    };
-    TransportError::new(TransportErrorKind::Reset(code.0), message)
 }
 
 fn config(options: &ServerOptions) -> Config {
@@ -362,6 +308,7 @@ fn config(options: &ServerOptions) -> Config {
     config.headers_bytes_max = options.headers_bytes_max;
     let whole = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     config.limits.unseen_resets.burst = whole(options.http2_pending_resets_max);
+    config.limits.unseen_resets.per_second = config.limits.unseen_resets.burst;
     config.limits.stream_errors.burst = whole(options.http2_local_resets_max);
     config
 }

@@ -9,10 +9,10 @@ use quill_core::{Headers, RequestHead};
 use quill_h2::{ErrorCode, Key};
 
 use super::Session;
-use crate::body::Whole;
 use crate::error::TransportError;
 use crate::exchange::{HttpRequest, Service};
-use crate::server::h2::exchange::{Answer, Arrival, Exchange, Making, Request};
+use crate::h2::{Arrival, Split, reset_error};
+use crate::server::h2::exchange::{Answer, Exchange, Making, Request};
 
 impl<S: Service> Session<S> {
     /// A request's head came; it is handed over at the end of this turn's reading.
@@ -23,15 +23,9 @@ impl<S: Service> Session<S> {
         content_length: Option<u64>,
         ended: bool,
     ) {
-        let exchange = Exchange::new(stream, self.arrivals.len());
-        self.arrivals.push(Arrival {
-            stream,
-            head,
-            content_length,
-            body: Whole::default(),
-            bytes: 0,
-            ended,
-        });
+        let exchange = Exchange::new(stream, self.wakes.clone(), self.arrivals.len());
+        let arrival = Arrival::new(stream, head, content_length, ended);
+        self.arrivals.push(arrival);
         if self.exchanges.len() <= stream.slot() {
             self.exchanges.resize_with(stream.slot() + 1, || None);
         }
@@ -42,7 +36,7 @@ impl<S: Service> Session<S> {
 
     pub(super) fn exchange(&mut self, stream: Key) -> Option<&mut Exchange<S::Body>> {
         let exchange = self.exchanges.get_mut(stream.slot())?.as_mut()?;
-        (exchange.stream == stream).then_some(exchange)
+        (exchange.stream.key == stream).then_some(exchange)
     }
 
     pub(super) fn take_data(&mut self, stream: Key, data: Bytes, end: bool) {
@@ -66,9 +60,9 @@ impl<S: Service> Session<S> {
             Request::Left(left) => {
                 *left = left.saturating_sub(data.len());
                 let (is_enough, is_answered) = (*left == 0, exchange.is_answered);
-                self.engine.discard(stream, bytes);
+                self.link.engine.discard(stream, bytes);
                 // Who has used up its window would wait for nothing.
-                let is_enough = is_answered && (is_enough || !self.engine.may_receive(stream));
+                let is_enough = is_answered && (is_enough || !self.link.engine.may_receive(stream));
                 if end {
                     self.request_ended(stream);
                 } else if is_enough {
@@ -99,7 +93,10 @@ impl<S: Service> Session<S> {
 
     /// The last part of a request came.
     fn request_ended(&mut self, stream: Key) {
-        if self.exchange(stream).is_some_and(|exchange| exchange.is_answered) {
+        if self
+            .exchange(stream)
+            .is_some_and(|exchange| exchange.is_answered)
+        {
             self.remove(stream);
         }
     }
@@ -117,22 +114,23 @@ impl<S: Service> Session<S> {
     }
 
     /// Asks the service, in place first: a task of its own is for what has to wait.
-    fn call(&mut self, arrival: Arrival, cx: &mut Context<'_>) {
+    fn call(&mut self, arrival: Arrival<RequestHead>, cx: &mut Context<'_>) {
         let stream = arrival.stream;
-        let bytes = u32::try_from(arrival.bytes).unwrap_or(u32::MAX);
-        let is_whole = arrival.ended;
-        let Some(exchange) = self.exchanges.get_mut(stream.slot()).and_then(Option::as_mut) else {
-            return;
-        };
-        if exchange.stream != stream {
+        if self.exchange(stream).is_none() {
+            // It was reset meanwhile.
             return;
         }
-        let (head, body, request) = arrival.split(&self.wakes);
-        exchange.request = request;
-        self.engine.accept(stream);
-        if is_whole {
-            self.engine.release(stream, bytes);
+        let Split {
+            head,
+            body,
+            inbox,
+            bytes,
+        } = arrival.split(&self.wakes);
+        if let Some(exchange) = self.exchange(stream) {
+            exchange.request = inbox.map_or(Request::Done, Request::Read);
         }
+        self.link.engine.accept(stream);
+        self.link.engine.release(stream, bytes);
         let request = HttpRequest {
             head,
             body,
@@ -175,23 +173,26 @@ impl<S: Service> Session<S> {
             exchange.request = Request::left();
         }
         if reading.bytes > 0 {
-            self.engine.release(stream, reading.bytes);
+            self.link.engine.release(stream, reading.bytes);
         }
         if let Some(unread) = reading.left {
-            self.engine.discard(stream, unread);
+            self.link.engine.discard(stream, unread);
         }
     }
 
     /// Ends a request that was answered and still comes in (RFC 9113, section 8.1).
     pub(super) fn stop(&mut self, stream: Key) {
-        if self.exchange(stream).is_some_and(|exchange| exchange.is_answered) {
+        if self
+            .exchange(stream)
+            .is_some_and(|exchange| exchange.is_answered)
+        {
             self.reset(stream, ErrorCode::NO_ERROR);
         }
     }
 
     pub(super) fn reset(&mut self, stream: Key, code: ErrorCode) {
-        self.engine.reset(stream, code);
-        self.forget(stream, super::reset_error(code, false));
+        self.link.engine.reset(stream, code);
+        self.forget(stream, reset_error(code, false));
     }
 
     /// Lets go of an exchange that broke.

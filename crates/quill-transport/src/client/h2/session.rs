@@ -1,0 +1,297 @@
+//! A client's HTTP/2 connection: the engine, the socket and the exchanges.
+
+mod exchanges;
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::BytesMut;
+use quill_core::ResponseHead;
+use quill_h2::{self as h2, ErrorCode, Event, Key, OpenError};
+use tokio::time::{Instant, Sleep};
+
+use super::keep_alive::{Due, Life};
+use super::shared::{Call, Settings, Shared};
+use crate::body::Body;
+use crate::client::request_body::RequestBody;
+use crate::error::{TransportError, TransportErrorKind};
+use crate::h2::{Arrival, Link, Sending, reset_error};
+use crate::io::{Io, Rewound};
+use exchanges::Exchange;
+
+/// Rounds in one turn of the task; then other tasks have theirs.
+const ROUNDS_MAX: usize = 16;
+
+const ALIVE_PING: [u8; 8] = *b"q-alive\0";
+
+/// One connection, from its preface to its end.
+pub(super) struct Session {
+    link: Link,
+    shared: Arc<Shared>,
+    /// Calls that wait for a stream.
+    calls: VecDeque<Call>,
+    /// By the slots of the engine's streams.
+    exchanges: Vec<Option<Exchange>>,
+    /// Answers whose heads came in this turn.
+    arrivals: Vec<Arrival<ResponseHead>>,
+    /// Requests that have something to send, in their turn.
+    queue: VecDeque<Key>,
+    woken: Vec<Key>,
+    life: Life,
+    timer: Pin<Box<Sleep>>,
+    /// When the timer wakes this task.
+    armed: Option<Instant>,
+    on_calm: Box<dyn Fn() + Send>,
+    is_leaving: bool,
+}
+
+impl Session {
+    pub(super) fn new(io: Rewound<Io>, settings: Settings, shared: Arc<Shared>) -> Self {
+        let engine = h2::Connection::client(settings.config);
+        Self {
+            link: Link::new(engine, io, settings.waiting_bytes_max),
+            shared,
+            calls: VecDeque::new(),
+            exchanges: Vec::new(),
+            arrivals: Vec::new(),
+            queue: VecDeque::new(),
+            woken: Vec::new(),
+            life: Life::new(settings.keep_alive),
+            timer: Box::pin(tokio::time::sleep_until(Instant::now())),
+            armed: None,
+            on_calm: settings.on_calm,
+            is_leaving: false,
+        }
+    }
+
+    /// Runs to the end; what is open then fails.
+    pub(super) async fn run(mut self) {
+        let ended = poll_fn(|cx| self.poll(cx)).await;
+        let why = match ended {
+            Ok(()) => "the connection was closed".to_owned(),
+            Err(error) => format!("the connection failed: {error}"),
+        };
+        let error = TransportError::new(TransportErrorKind::Closed, why);
+        self.close(&error);
+        self.fail_all(&error);
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut input = self.link.begin();
+        let polled = self.turn(&mut input, cx);
+        self.link.end(input);
+        if polled.is_pending() && self.link.engine.streams_open() == 0 {
+            self.shrink();
+        }
+        polled
+    }
+
+    /// One turn: reads, opens, sends, writes.
+    fn turn(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        for _ in 0..ROUNDS_MAX {
+            let has_read = self.read(input, cx)?;
+            self.hand_over();
+            self.open_calls(cx);
+            let has_woken = self.look(cx);
+            self.send(cx);
+            let is_written = self.link.write(cx)?;
+            if self.link.engine.is_failed() && is_written {
+                return Poll::Ready(Ok(()));
+            }
+            if self.link.read_ended {
+                let message = "the server closed the connection";
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, message)));
+            }
+            if self.is_done() {
+                if self.is_leaving && is_written {
+                    return Poll::Ready(Ok(()));
+                }
+                if !self.is_leaving {
+                    self.is_leaving = true;
+                    self.link.engine.goaway(ErrorCode::NO_ERROR);
+                    continue;
+                }
+            }
+            if has_read || has_woken || (is_written && !self.queue.is_empty()) {
+                continue;
+            }
+            if self.poll_life(cx)? {
+                continue;
+            }
+            return Poll::Pending;
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Whether nothing is open and no caller will come.
+    fn is_done(&self) -> bool {
+        self.link.engine.streams_open() == 0
+            && self.calls.is_empty()
+            && (self.shared.is_abandoned() || self.link.engine.is_told_to_go())
+    }
+
+    fn read(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> io::Result<bool> {
+        if !self.link.read(input, cx)? {
+            return Ok(false);
+        }
+        self.life.bytes_came();
+        while let Some(event) = self.link.engine.receive(input) {
+            self.take(event);
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Response {
+                key,
+                head,
+                content_length,
+                end,
+            } => self.arrive(Arrival::new(key, head, content_length, end)),
+            Event::Data { key, data, end } => self.take_data(key, data, end),
+            Event::Trailers { key, trailers } => self.take_trailers(key, trailers),
+            Event::Reset { key, code, fault } => {
+                let error = reset_error(code, fault.is_none());
+                // RFC 9113, section 8.7: a refused stream was not processed.
+                let refused = code == ErrorCode::REFUSED_STREAM && fault.is_none();
+                let error = if refused { error.unprocessed() } else { error };
+                self.forget(key, error);
+            }
+            Event::Writable(Some(key)) => self.enqueue(key),
+            Event::Writable(None) => self.enqueue_all(),
+            Event::Pong(_) => self.life.answered(),
+            Event::GoAway { last, code } => self.take_goaway(last, code),
+            Event::Failed(error) => {
+                let message = format!("the peer broke the rules of HTTP/2: {error}");
+                let error = TransportError::new(TransportErrorKind::Protocol, message);
+                self.close(&error);
+                self.fail_all(&error);
+            }
+            // Calls that wait for more streams are looked at in every turn.
+            _ => {}
+        }
+    }
+
+    /// The server will handle nothing above `last` (RFC 9113, section 6.8).
+    fn take_goaway(&mut self, last: u32, code: ErrorCode) {
+        if code == ErrorCode::ENHANCE_YOUR_CALM {
+            (self.on_calm)();
+        }
+        let message = format!("the peer is closing the connection: {code}");
+        let error = TransportError::new(TransportErrorKind::Closed, message);
+        self.close(&error);
+        for slot in 0..self.exchanges.len() {
+            if let Some(stream) = self.stream_at(slot)
+                && stream.id() > last
+            {
+                self.link.engine.reset(stream, ErrorCode::CANCEL);
+                self.forget(stream, error.clone().unprocessed());
+            }
+        }
+    }
+
+    /// Takes no more calls.
+    fn close(&mut self, error: &TransportError) {
+        self.shared.close(error);
+        for call in self.calls.drain(..) {
+            call.fail(error.clone().unprocessed());
+        }
+    }
+
+    /// Opens streams for the calls that wait, as many as the server allows.
+    fn open_calls(&mut self, cx: &mut Context<'_>) {
+        self.shared.take_calls(&mut self.calls);
+        while let Some(call) = self.calls.pop_front() {
+            if call.answer.is_left() {
+                continue;
+            }
+            let end = call.body.is_ended();
+            let mut digits = [0; 20];
+            let length = content_length(&call.head, &call.body);
+            let length = length.map(|length| crate::fields::decimal(length, &mut digits));
+            let more = length.map(|digits| [("content-length", digits)]);
+            let more = more.as_ref().map_or(&[][..], |more| &more[..]);
+            match self.link.engine.open(call.scheme, &call.head, more, end) {
+                Ok(stream) => self.opened(stream, call, end, cx),
+                Err(OpenError::Full) => {
+                    self.calls.push_front(call);
+                    return;
+                }
+                Err(OpenError::Closing) => {
+                    let message = "the connection takes no more requests";
+                    let error = TransportError::new(TransportErrorKind::Closed, message);
+                    self.shared.close(&error);
+                    call.fail(error.unprocessed());
+                }
+            }
+        }
+    }
+
+    fn opened(&mut self, stream: Key, call: Call, end: bool, cx: &mut Context<'_>) {
+        call.answer.opened(stream);
+        let wakes = self.shared.wakes.clone();
+        let sending = (!end).then(|| Sending::new(call.body));
+        let exchange = Exchange::new(stream, wakes, call.answer, sending);
+        if self.exchanges.len() <= stream.slot() {
+            self.exchanges.resize_with(stream.slot() + 1, || None);
+        }
+        if let Some(slot) = self.exchanges.get_mut(stream.slot()) {
+            *slot = Some(exchange);
+        }
+        self.pump(stream, cx);
+    }
+
+    /// Asks whether the server is there, when that is due; whether it was.
+    fn poll_life(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let is_idle = self.link.engine.streams_open() == 0;
+        let Some((at, due)) = self.life.next(is_idle) else {
+            return Ok(false);
+        };
+        if at <= Instant::now() {
+            if due == Due::Silence {
+                let message = "the server has not answered a ping in time";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
+            self.link.engine.send_ping(ALIVE_PING);
+            self.life.ask();
+            return Ok(true);
+        }
+        if self
+            .armed
+            .is_some_and(|armed| armed <= at && armed > Instant::now())
+        {
+            return Ok(false);
+        }
+        self.armed = Some(at);
+        self.timer.as_mut().reset(at);
+        Ok(self.timer.as_mut().poll(cx).is_ready())
+    }
+
+    /// Gives memory back that only a busy connection needs.
+    fn shrink(&mut self) {
+        if self.exchanges.capacity() > 1 {
+            self.exchanges = Vec::new();
+        }
+        if self.arrivals.capacity() > 1 {
+            self.arrivals = Vec::new();
+        }
+        self.link.engine.shrink();
+    }
+}
+
+/// The length of a request's body, where it is known and says something (RFC 9110,
+/// section 8.6).
+fn content_length(head: &quill_core::RequestHead, body: &RequestBody) -> Option<u64> {
+    if head.headers.first("content-length").is_some() {
+        return None;
+    }
+    let length = body.bytes_left()?;
+    let has_meaning = length > 0 || head.method == quill_core::HttpMethod::Post;
+    has_meaning.then_some(length)
+}

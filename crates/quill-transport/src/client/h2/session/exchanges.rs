@@ -1,0 +1,311 @@
+//! The exchanges of a client's connection.
+
+use std::sync::Arc;
+use std::task::Context;
+
+use bytes::Bytes;
+use quill_core::{Headers, ResponseHead};
+use quill_h2::{ErrorCode, Key};
+
+use super::super::shared::Answer;
+use super::Session;
+use crate::client::request_body::RequestBody;
+use crate::error::{TransportError, TransportErrorKind};
+use crate::h2::{Arrival, Inbox, Progress, Sending, Split, StreamTask, Wakes};
+
+/// A stream of a connection, as long as it is open.
+pub(super) struct Exchange {
+    stream: StreamTask,
+    sending: Option<Sending<RequestBody>>,
+    answer: Received,
+    /// It waits for its turn to send.
+    is_queued: bool,
+}
+
+/// Where an answer has got to.
+enum Received {
+    /// Its head is awaited.
+    Awaited(Arc<Answer>),
+    /// Its head came in this turn, and what more comes in it is gathered in the arrival
+    /// with this index.
+    Arriving(Arc<Answer>, usize),
+    /// The rest goes to its reader.
+    Read(Arc<Inbox>),
+    /// All of it was handed over.
+    Done,
+}
+
+impl Exchange {
+    pub(super) fn new(
+        stream: Key,
+        wakes: Arc<Wakes>,
+        answer: Arc<Answer>,
+        sending: Option<Sending<RequestBody>>,
+    ) -> Self {
+        Self {
+            stream: StreamTask::new(stream, wakes),
+            sending,
+            answer: Received::Awaited(answer),
+            is_queued: false,
+        }
+    }
+
+    /// Tells whoever waits or reads that it broke.
+    fn fail(self, error: TransportError) {
+        // Whoever waits may want the body back to send it again.
+        drop(self.sending);
+        match self.answer {
+            Received::Awaited(answer) | Received::Arriving(answer, _) => answer.give(Err(error)),
+            Received::Read(inbox) => inbox.fail(error),
+            Received::Done => {}
+        }
+    }
+}
+
+impl Session {
+    fn exchange(&mut self, stream: Key) -> Option<&mut Exchange> {
+        let exchange = self.exchanges.get_mut(stream.slot())?.as_mut()?;
+        (exchange.stream.key == stream).then_some(exchange)
+    }
+
+    pub(super) fn stream_at(&self, slot: usize) -> Option<Key> {
+        let exchange = self.exchanges.get(slot)?.as_ref()?;
+        Some(exchange.stream.key)
+    }
+
+    /// An answer's head came; it is handed over at the end of this turn's reading.
+    pub(super) fn arrive(&mut self, arrival: Arrival<ResponseHead>) {
+        let index = self.arrivals.len();
+        let Some(exchange) = self.exchange(arrival.stream) else {
+            return;
+        };
+        if let Received::Awaited(answer) = &exchange.answer {
+            exchange.answer = Received::Arriving(answer.clone(), index);
+            self.arrivals.push(arrival);
+        }
+    }
+
+    pub(super) fn take_data(&mut self, stream: Key, data: Bytes, end: bool) {
+        let Some(exchange) = self.exchange(stream) else {
+            return;
+        };
+        match &exchange.answer {
+            Received::Arriving(_, index) => {
+                let index = *index;
+                if let Some(arrival) = self.arrivals.get_mut(index) {
+                    arrival.put(data, end);
+                }
+            }
+            Received::Read(inbox) => {
+                inbox.put(data, end);
+                if end {
+                    self.answer_ended(stream);
+                }
+            }
+            Received::Awaited(_) | Received::Done => {}
+        }
+    }
+
+    pub(super) fn take_trailers(&mut self, stream: Key, trailers: Headers) {
+        let Some(exchange) = self.exchange(stream) else {
+            return;
+        };
+        match &exchange.answer {
+            Received::Arriving(_, index) => {
+                let index = *index;
+                if let Some(arrival) = self.arrivals.get_mut(index) {
+                    arrival.put_trailers(trailers);
+                }
+            }
+            Received::Read(inbox) => {
+                inbox.put_trailers(trailers);
+                self.answer_ended(stream);
+            }
+            Received::Awaited(_) | Received::Done => {}
+        }
+    }
+
+    /// The last of an answer was handed over. What is left of the request goes on.
+    fn answer_ended(&mut self, stream: Key) {
+        if let Some(exchange) = self.exchange(stream) {
+            exchange.answer = Received::Done;
+            self.remove_if_ended(stream);
+        }
+    }
+
+    fn remove_if_ended(&mut self, stream: Key) {
+        let exchange = self.exchange(stream);
+        let ended = exchange.is_some_and(|exchange| {
+            exchange.sending.is_none() && matches!(exchange.answer, Received::Done)
+        });
+        if ended && let Some(slot) = self.exchanges.get_mut(stream.slot()) {
+            *slot = None;
+        }
+    }
+
+    /// Hands the answers over that came.
+    pub(super) fn hand_over(&mut self) {
+        if self.arrivals.is_empty() {
+            return;
+        }
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        for arrival in arrivals.drain(..) {
+            let stream = arrival.stream;
+            let wakes = self.shared.wakes.clone();
+            let Some(exchange) = self.exchange(stream) else {
+                continue;
+            };
+            let Split {
+                head,
+                body,
+                inbox,
+                bytes,
+            } = arrival.split(&wakes);
+            let next = inbox.map_or(Received::Done, Received::Read);
+            let before = std::mem::replace(&mut exchange.answer, next);
+            if let Received::Arriving(answer, _) = before {
+                answer.give(Ok((head, body)));
+            }
+            self.link.engine.release(stream, bytes);
+            self.remove_if_ended(stream);
+        }
+        self.arrivals = arrivals;
+    }
+
+    /// Looks at the streams that were woken; whether there were any, or a call.
+    pub(super) fn look(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut woken = std::mem::take(&mut self.woken);
+        let taken = self.shared.wakes.take(&mut woken, cx.waker());
+        let any = taken.all || taken.called || !woken.is_empty();
+        if taken.all {
+            for slot in 0..self.exchanges.len() {
+                if let Some(stream) = self.stream_at(slot) {
+                    self.settle(stream);
+                }
+            }
+        }
+        for stream in woken.drain(..) {
+            self.settle(stream);
+            self.enqueue(stream);
+        }
+        self.woken = woken;
+        any
+    }
+
+    /// Takes note of what an answer's reader has done, or that nobody waits for it.
+    fn settle(&mut self, stream: Key) {
+        let Some(exchange) = self.exchange(stream) else {
+            return;
+        };
+        let is_left = match &exchange.answer {
+            Received::Awaited(answer) => answer.is_left(),
+            Received::Read(inbox) => {
+                let reading = inbox.look();
+                if reading.bytes > 0 {
+                    self.link.engine.release(stream, reading.bytes);
+                }
+                reading.left.is_some()
+            }
+            Received::Arriving(..) | Received::Done => false,
+        };
+        if is_left {
+            self.reset(stream, ErrorCode::CANCEL);
+        }
+    }
+
+    fn reset(&mut self, stream: Key, code: ErrorCode) {
+        self.link.engine.reset(stream, code);
+        let message = "this side gave the exchange up";
+        let error = TransportError::new(TransportErrorKind::Canceled, message);
+        self.forget(stream, error);
+    }
+
+    /// Lets go of an exchange that broke. An answer that came whole stays one: a server
+    /// may reset the rest of a request that it has answered (RFC 9113, section 8.1).
+    pub(super) fn forget(&mut self, stream: Key, error: TransportError) {
+        let arrivals = &self.arrivals;
+        let slot = self.exchanges.get_mut(stream.slot());
+        let Some(slot) = slot.filter(|slot| {
+            let exchange = slot.as_ref();
+            exchange.is_some_and(|exchange| exchange.stream.key == stream)
+        }) else {
+            return;
+        };
+        if let Some(exchange) = slot
+            && let Received::Arriving(_, index) = exchange.answer
+            && arrivals.get(index).is_some_and(Arrival::is_whole)
+        {
+            exchange.sending = None;
+            return;
+        }
+        if let Some(exchange) = slot.take() {
+            exchange.fail(error);
+        }
+    }
+
+    pub(super) fn fail_all(&mut self, error: &TransportError) {
+        for exchange in self.exchanges.drain(..).flatten() {
+            exchange.fail(error.clone());
+        }
+    }
+
+    /// Sends what waits for its turn, while there is room for it.
+    pub(super) fn send(&mut self, cx: &mut Context<'_>) {
+        for _ in 0..self.queue.len() {
+            if self.link.room() == 0 {
+                return;
+            }
+            let Some(stream) = self.queue.pop_front() else {
+                return;
+            };
+            if let Some(exchange) = self.exchange(stream) {
+                exchange.is_queued = false;
+                self.pump(stream, cx);
+            }
+        }
+    }
+
+    /// Puts a request in the queue, once.
+    pub(super) fn enqueue(&mut self, stream: Key) {
+        if let Some(exchange) = self.exchange(stream)
+            && !exchange.is_queued
+            && exchange.sending.is_some()
+        {
+            exchange.is_queued = true;
+            self.queue.push_back(stream);
+        }
+    }
+
+    pub(super) fn enqueue_all(&mut self) {
+        for slot in 0..self.exchanges.len() {
+            if let Some(stream) = self.stream_at(slot) {
+                self.enqueue(stream);
+            }
+        }
+    }
+
+    /// Moves a request from its body to the engine, as far as windows and room allow.
+    pub(super) fn pump(&mut self, stream: Key, cx: &mut Context<'_>) {
+        let room = self.link.room();
+        let slot = self.exchanges.get_mut(stream.slot());
+        let Some(exchange) = slot.and_then(Option::as_mut) else {
+            return;
+        };
+        let Some(sending) = &mut exchange.sending else {
+            return;
+        };
+        if exchange.stream.key != stream {
+            return;
+        }
+        let engine = &mut self.link.engine;
+        match sending.pump(engine, &mut exchange.stream, room, cx) {
+            Progress::Ended => {
+                exchange.sending = None;
+                self.remove_if_ended(stream);
+            }
+            Progress::Queued => self.enqueue(stream),
+            Progress::Waiting => {}
+            Progress::Broken(code) => self.reset(stream, code),
+        }
+    }
+}

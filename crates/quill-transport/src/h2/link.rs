@@ -1,0 +1,119 @@
+//! An engine and its socket.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use quill_h2::{Connection, ErrorCode};
+use tokio::io::{AsyncReadExt, AsyncWrite};
+
+use super::buffers::{READ_BYTES, Spare};
+use crate::error::{TransportError, TransportErrorKind};
+use crate::io::{Io, Rewound};
+
+/// Slices that one write takes at most.
+const SLICES_MAX: usize = 64;
+
+/// A peer that does not read what it is told is not read from once so many bytes
+/// wait beyond what bodies may queue.
+const UNREAD_BYTES_MAX: usize = 64 * 1024;
+
+/// An engine, the socket that it speaks on, and the beginning of a frame that was read.
+pub(crate) struct Link {
+    pub(crate) engine: Connection,
+    io: Rewound<Io>,
+    rest: Bytes,
+    /// What bodies may have waiting in the output.
+    waiting_bytes_max: usize,
+    /// The peer has sent its last byte.
+    pub(crate) read_ended: bool,
+}
+
+impl Link {
+    pub(crate) fn new(engine: Connection, io: Rewound<Io>, waiting_bytes_max: usize) -> Self {
+        Self {
+            engine,
+            io,
+            rest: Bytes::new(),
+            waiting_bytes_max,
+            read_ended: false,
+        }
+    }
+
+    /// Takes buffers for a turn; what is to be read goes into the one returned.
+    pub(crate) fn begin(&mut self) -> BytesMut {
+        let mut input = Spare::take_read();
+        input.extend_from_slice(&std::mem::take(&mut self.rest));
+        self.engine.output_mut().lend(Spare::take_write());
+        input
+    }
+
+    /// Gives the buffers back after a turn.
+    pub(crate) fn end(&mut self, input: BytesMut) {
+        if !input.is_empty() {
+            self.rest = Bytes::copy_from_slice(&input);
+        }
+        Spare::give_read(input);
+        if let Some(buffer) = self.engine.output_mut().reclaim() {
+            Spare::give_write(buffer);
+        }
+    }
+
+    /// Reads once; whether something came, be it the end.
+    pub(crate) fn read(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> io::Result<bool> {
+        let waiting_bytes_max = self.waiting_bytes_max.saturating_add(UNREAD_BYTES_MAX);
+        if self.read_ended || self.engine.output().len() > waiting_bytes_max {
+            return Ok(false);
+        }
+        let missing = Connection::frame_bytes(input).saturating_sub(input.len());
+        input.reserve(missing.max(READ_BYTES / 4));
+        match pin!(self.io.read_buf(input)).poll(cx) {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(Ok(count)) => self.read_ended = count == 0,
+            Poll::Ready(Err(error)) => return Err(error),
+        }
+        Ok(true)
+    }
+
+    /// Writes what waits, as far as the socket takes it; whether all of it went.
+    pub(crate) fn write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        while !self.engine.output().is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let filled = self.engine.output().slices(&mut slices);
+            let written = match slices.get(..filled).unwrap_or_default() {
+                [slice] => Pin::new(&mut self.io).poll_write(cx, slice),
+                slices => Pin::new(&mut self.io).poll_write_vectored(cx, slices),
+            };
+            match written {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(written)) => self.engine.output_mut().advance(written),
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(false),
+            }
+        }
+        // TLS has a buffer of its own.
+        Ok(Pin::new(&mut self.io).poll_flush(cx)?.is_ready())
+    }
+
+    /// Bytes that bodies may queue now.
+    pub(crate) fn room(&self) -> usize {
+        let waiting = self.engine.output().len();
+        self.waiting_bytes_max.saturating_sub(waiting)
+    }
+
+    pub(crate) fn into_io(self) -> Rewound<Io> {
+        self.io
+    }
+}
+
+/// The error of an exchange whose stream was reset.
+pub(crate) fn reset_error(code: ErrorCode, by_peer: bool) -> TransportError {
+    let message = if by_peer {
+        format!("the peer reset the stream: {code}")
+    } else {
+        format!("the stream was reset on this side: {code}")
+    };
+    TransportError::new(TransportErrorKind::Reset(code.0), message)
+}
