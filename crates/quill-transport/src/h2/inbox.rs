@@ -157,16 +157,16 @@ impl Body for InboxBody {
             .bytes_left
             .map(|left| left.saturating_sub(bytes.into()));
         state.read_bytes = state.read_bytes.saturating_add(bytes);
-        // Nobody waits for room when nothing more comes.
-        if state.end.is_none() {
-            let posts = state.read_bytes >= inbox.wakes.report_bytes() && !state.is_posted;
-            state.is_posted |= posts;
-            drop(state);
-            if posts {
-                inbox.wakes.post(inbox.stream);
-            } else {
-                inbox.wakes.note_read(bytes);
-            }
+        // The last that is read of a body is told too: its room is the connection's.
+        let is_last = state.end.is_some() && state.parts.is_empty();
+        let is_much = is_last || state.read_bytes >= inbox.wakes.report_bytes();
+        let posts = is_much && !state.is_posted;
+        state.is_posted |= posts;
+        drop(state);
+        if posts {
+            inbox.wakes.post(inbox.stream);
+        } else {
+            inbox.wakes.note_read(bytes);
         }
         Poll::Ready(Some(Ok(Chunk::Data(part))))
     }
@@ -190,7 +190,8 @@ impl Drop for InboxBody {
         let mut state = self.0.lock();
         state.is_left = true;
         state.reader = None;
-        let posts = state.end.is_none() && !state.is_posted;
+        let is_news = state.end.is_none() || !state.parts.is_empty();
+        let posts = is_news && !state.is_posted;
         state.is_posted |= posts;
         drop(state);
         if posts {

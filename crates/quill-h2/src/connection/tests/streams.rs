@@ -284,9 +284,16 @@ fn streams_that_nobody_reads_do_not_take_the_window_of_others_for_ever() {
             .iter()
             .any(|frame| frame.number() == 3 * 16_384)
     );
-    let too_much = [headers(11, END_HEADERS, POST), data(11, 0, &[0; 16_384])].concat();
-    let too_much = [too_much, data(1, 0, &[0; 16_384]), data(3, 0, &[0; 16_384])].concat();
-    let too_much = [too_much, data(5, 0, &[0; 16_384])].concat();
+    let too_much: Vec<u8> = [11, 13, 15, 17]
+        .iter()
+        .flat_map(|stream| {
+            [
+                headers(*stream, END_HEADERS, POST),
+                data(*stream, 0, &[0; 16_384]),
+            ]
+            .concat()
+        })
+        .collect();
     assert_eq!(end.failed(&too_much), Some(ErrorCode::FLOW_CONTROL_ERROR));
 }
 

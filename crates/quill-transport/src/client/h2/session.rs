@@ -71,11 +71,13 @@ impl Session {
     /// Runs to the end; what is open then fails.
     pub(super) async fn run(mut self) {
         let ended = poll_fn(|cx| self.poll(cx)).await;
-        let why = match ended {
-            Ok(()) => "the connection was closed".to_owned(),
-            Err(error) => format!("the connection failed: {error}"),
+        let error = match ended {
+            Ok(()) => closed("the connection was closed"),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                TransportError::new(TransportErrorKind::Timeout, error.to_string())
+            }
+            Err(error) => closed(format!("the connection failed: {error}")),
         };
-        let error = TransportError::new(TransportErrorKind::Closed, why);
         self.close(&error);
         self.fail_all(&error);
     }
@@ -99,7 +101,8 @@ impl Session {
             let has_woken = self.look(cx);
             self.send(cx);
             let is_written = self.link.write(cx)?;
-            if self.link.engine.is_failed() && is_written {
+            if self.link.engine.is_failed() {
+                // Whether the last words arrive is the server's matter.
                 return Poll::Ready(Ok(()));
             }
             if self.link.read_ended {
@@ -184,7 +187,7 @@ impl Session {
             (self.on_calm)();
         }
         let message = format!("the peer is closing the connection: {code}");
-        let error = TransportError::new(TransportErrorKind::Closed, message);
+        let error = closed(message);
         self.close(&error);
         for slot in 0..self.exchanges.len() {
             if let Some(stream) = self.stream_at(slot)
@@ -221,11 +224,14 @@ impl Session {
                 Ok(stream) => self.opened(stream, call, end, cx),
                 Err(OpenError::Full) => {
                     self.calls.push_front(call);
+                    if self.shared.take_left() {
+                        self.calls.retain(|call| !call.answer.is_left());
+                    }
                     return;
                 }
                 Err(OpenError::Closing) => {
                     let message = "the connection takes no more requests";
-                    let error = TransportError::new(TransportErrorKind::Closed, message);
+                    let error = closed(message);
                     self.shared.close(&error);
                     call.fail(error.unprocessed());
                 }
@@ -283,6 +289,10 @@ impl Session {
         }
         self.link.engine.shrink();
     }
+}
+
+fn closed(message: impl Into<String>) -> TransportError {
+    TransportError::new(TransportErrorKind::Closed, message)
 }
 
 /// The length of a request's body, where it is known and says something (RFC 9110,

@@ -46,6 +46,8 @@ impl Drop for Callers {
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) wakes: Arc<Wakes>,
+    /// A caller gave up before its stream was opened.
+    has_left: AtomicBool,
 }
 
 #[derive(Default)]
@@ -75,6 +77,7 @@ pub(super) struct Answer {
 struct AnswerState {
     stream: Option<Key>,
     result: Option<Result<(ResponseHead, RecvBody), TransportError>>,
+    is_given: bool,
     waiting: Option<Waker>,
 }
 
@@ -86,6 +89,7 @@ impl Connection {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             wakes: Wakes::new(config.connection_window_bytes, first_window_bytes),
+            has_left: AtomicBool::new(false),
         });
         let io = Rewound::new(Bytes::new(), io);
         tokio::spawn(Session::new(io, settings, shared.clone()).run());
@@ -136,9 +140,17 @@ struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.answer.is_left.store(true, Ordering::Release);
-        let stream = self.answer.lock().stream;
-        if let Some(stream) = stream {
-            self.shared.wakes.post(stream);
+        let (stream, has_answer) = {
+            let state = self.answer.lock();
+            (state.stream, state.is_given)
+        };
+        match stream {
+            Some(stream) => self.shared.wakes.post(stream),
+            None if has_answer => {}
+            None => {
+                self.shared.has_left.store(true, Ordering::Release);
+                self.shared.wakes.wake();
+            }
         }
     }
 }
@@ -161,6 +173,7 @@ impl Answer {
     pub(super) fn give(&self, result: Result<(ResponseHead, RecvBody), TransportError>) {
         let mut state = self.lock();
         state.stream = None;
+        state.is_given = true;
         state.result = Some(result);
         let waiting = state.waiting.take();
         drop(state);
@@ -197,6 +210,11 @@ impl Shared {
         for call in calls {
             call.fail(error.clone().unprocessed());
         }
+    }
+
+    /// Whether a caller has given up since, whose call may wait yet.
+    pub(super) fn take_left(&self) -> bool {
+        self.has_left.swap(false, Ordering::AcqRel)
     }
 
     /// Whether no caller can come any more.

@@ -97,8 +97,12 @@ impl Clock {
         self.goodbye.get_or_insert(self.now + GOODBYE_TIMEOUT);
     }
 
-    /// Gives what still comes of an answered request a while.
-    pub(super) fn linger(&mut self, stream: Key) {
+    /// Gives what still comes of an answered request a while. Streams that have ended
+    /// meanwhile are forgotten once there are more of them than may be open.
+    pub(super) fn linger(&mut self, stream: Key, open_max: usize, is_open: impl Fn(Key) -> bool) {
+        if self.lingering.len() >= open_max.saturating_mul(2) {
+            self.lingering.retain(|(_, stream)| is_open(*stream));
+        }
         self.lingering
             .push_back((self.now + LINGER_TIMEOUT, stream));
     }

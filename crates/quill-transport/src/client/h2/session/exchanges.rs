@@ -29,9 +29,9 @@ enum Received {
     /// Its head came in this turn, and what more comes in it is gathered in the arrival
     /// with this index.
     Arriving(Arc<Answer>, usize),
-    /// The rest goes to its reader.
-    Read(Arc<Inbox>),
-    /// All of it was handed over.
+    /// The rest goes to its reader, unless its end has.
+    Read(Arc<Inbox>, bool),
+    /// All of it was handed over at once.
     Done,
 }
 
@@ -56,7 +56,7 @@ impl Exchange {
         drop(self.sending);
         match self.answer {
             Received::Awaited(answer) | Received::Arriving(answer, _) => answer.give(Err(error)),
-            Received::Read(inbox) => inbox.fail(error),
+            Received::Read(inbox, _) => inbox.fail(error),
             Received::Done => {}
         }
     }
@@ -96,7 +96,7 @@ impl Session {
                     arrival.put(data, end);
                 }
             }
-            Received::Read(inbox) => {
+            Received::Read(inbox, _) => {
                 inbox.put(data, end);
                 if end {
                     self.answer_ended(stream);
@@ -117,7 +117,7 @@ impl Session {
                     arrival.put_trailers(trailers);
                 }
             }
-            Received::Read(inbox) => {
+            Received::Read(inbox, _) => {
                 inbox.put_trailers(trailers);
                 self.answer_ended(stream);
             }
@@ -127,8 +127,10 @@ impl Session {
 
     /// The last of an answer was handed over. What is left of the request goes on.
     fn answer_ended(&mut self, stream: Key) {
-        if let Some(exchange) = self.exchange(stream) {
-            exchange.answer = Received::Done;
+        if let Some(exchange) = self.exchange(stream)
+            && let Received::Read(_, has_ended) = &mut exchange.answer
+        {
+            *has_ended = true;
             self.remove_if_ended(stream);
         }
     }
@@ -136,7 +138,8 @@ impl Session {
     fn remove_if_ended(&mut self, stream: Key) {
         let exchange = self.exchange(stream);
         let ended = exchange.is_some_and(|exchange| {
-            exchange.sending.is_none() && matches!(exchange.answer, Received::Done)
+            let has_answer = matches!(exchange.answer, Received::Done | Received::Read(_, true));
+            has_answer && exchange.sending.is_none()
         });
         if ended && let Some(slot) = self.exchanges.get_mut(stream.slot()) {
             *slot = None;
@@ -161,7 +164,7 @@ impl Session {
                 inbox,
                 bytes,
             } = arrival.split(&wakes);
-            let next = inbox.map_or(Received::Done, Received::Read);
+            let next = inbox.map_or(Received::Done, |inbox| Received::Read(inbox, false));
             let before = std::mem::replace(&mut exchange.answer, next);
             if let Received::Arriving(answer, _) = before {
                 answer.give(Ok((head, body)));
@@ -199,12 +202,11 @@ impl Session {
         };
         let is_left = match &exchange.answer {
             Received::Awaited(answer) => answer.is_left(),
-            Received::Read(inbox) => {
-                let reading = inbox.look();
-                if reading.bytes > 0 {
-                    self.link.engine.release(stream, reading.bytes);
-                }
-                reading.left.is_some()
+            Received::Read(inbox, has_ended) => {
+                let (reading, has_ended) = (inbox.look(), *has_ended);
+                self.link.engine.release(stream, reading.bytes);
+                self.link.engine.discard(stream, reading.left.unwrap_or(0));
+                reading.left.is_some() && !has_ended
             }
             Received::Arriving(..) | Received::Done => false,
         };

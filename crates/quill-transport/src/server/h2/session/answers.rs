@@ -192,7 +192,10 @@ impl<S: Service> Session<S> {
             if left == 0 {
                 self.stop(stream);
             } else {
-                self.clock.linger(stream);
+                let open_max = self.options.http2_streams_max as usize;
+                let engine = &self.link.engine;
+                self.clock
+                    .linger(stream, open_max, |stream| engine.is_open(stream));
             }
         }
     }
