@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
-use quill_core::{Error, Metadata};
+use quill_core::{Error, Held, Metadata};
 use quill_wire::Event;
 
-use crate::receive::{Receiver, gave_up, no_end};
+use crate::receive::{Receiver, exhausted, gave_up, no_end};
 
 /// The sending half looks for credit behind messages that the application has
 /// not taken while these are fewer bytes. A count alone would not bound them: a
@@ -31,6 +31,10 @@ struct State {
     receiver: Option<Receiver>,
     waiting: VecDeque<Bytes>,
     waiting_bytes: usize,
+    /// Bytes of a message that was taken, and waits for the end of its half.
+    kept_bytes: usize,
+    /// The messages that wait, within the call's budget.
+    held: Option<Held>,
     /// How the peer's messages ended; credit may still follow.
     outcome: Option<Result<Metadata, Error>>,
     /// Nothing at all follows any more.
@@ -80,9 +84,11 @@ impl Credits {
     pub fn new(window: u32, receiver: Option<Receiver>) -> Self {
         let waiters = Arc::new(Waiters::default());
         Self(Arc::new(Mutex::new(State {
+            held: receiver.as_ref().and_then(Receiver::share),
             receiver,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            kept_bytes: 0,
             outcome: None,
             closed: false,
             canceled: false,
@@ -97,6 +103,7 @@ impl Credits {
     /// Sets the receiving half.
     pub fn attach(&self, receiver: Receiver) {
         let mut state = self.lock();
+        state.held = receiver.share();
         state.receiver = Some(receiver);
         state.waiters.wake_all();
     }
@@ -114,6 +121,7 @@ impl Credits {
         state.waiters.wake_sender();
         if let Some(message) = state.waiting.pop_front() {
             state.waiting_bytes = state.waiting_bytes.saturating_sub(message.len());
+            state.hold_waiting();
             state.taken = state.taken.saturating_add(1);
             return Poll::Ready(Some(Ok(message)));
         }
@@ -124,6 +132,14 @@ impl Credits {
             }
             _ => Poll::Ready(None),
         }
+    }
+
+    /// Counts a message that was taken but waits for the end of its half, of so
+    /// many bytes; 0 once it is used.
+    pub(crate) fn keep(&self, bytes: usize) {
+        let mut state = self.lock();
+        state.kept_bytes = bytes;
+        state.hold_waiting();
     }
 
     pub(crate) fn take_trailers(&self) -> Metadata {
@@ -156,6 +172,7 @@ impl Credits {
             if full || state.poll_receiver().is_pending() {
                 return Poll::Pending;
             }
+            state.hold_waiting();
             state.waiters.wake_application();
         }
     }
@@ -205,6 +222,19 @@ impl State {
             Ok(None) => self.close(Err(no_end())),
         }
         Poll::Ready(())
+    }
+
+    /// Counts the messages that wait. Without the budget for them they are
+    /// dropped, and the call with them.
+    fn hold_waiting(&mut self) {
+        let Some(held) = &mut self.held else { return };
+        if let Err(over) = held.set(self.waiting_bytes.saturating_add(self.kept_bytes)) {
+            self.waiting = VecDeque::new();
+            self.waiting_bytes = 0;
+            self.held = None;
+            self.outcome = None;
+            self.close(Err(exhausted(over)));
+        }
     }
 
     /// Nothing follows; `outcome` counts unless the messages had ended before.

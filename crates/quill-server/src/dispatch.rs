@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quill_core::{
-    CallContext, Cancellation, Deadline, Error, Incoming, MessageEncoding, Metadata, Outbound,
+    Budget, CallContext, Cancellation, Deadline, Error, Incoming, MessageEncoding, Metadata, Outbound,
     Reply, Request, RequestParts, Response, ResponseHead,
 };
 use quill_exchange::{
@@ -39,6 +39,7 @@ struct Shared {
     stack: Arc<Stack>,
     options: Arc<WireOptions>,
     fallback: Option<Fallback>,
+    budget: Budget,
 }
 
 impl Dispatch {
@@ -46,12 +47,14 @@ impl Dispatch {
         routes: Arc<Routes>,
         stack: Stack,
         options: WireOptions,
+        budget: Budget,
         fallback: Option<Fallback>,
     ) -> Self {
         Self(Arc::new(Shared {
             routes,
             stack: Arc::new(stack),
             options: Arc::new(options),
+            budget,
             fallback,
         }))
     }
@@ -87,12 +90,19 @@ impl Shared {
             return self.answer_elsewhere(wire, request).await;
         };
         let method = Arc::clone(&route.method);
-        let HttpRequest { head, body, peer } = request;
+        let HttpRequest {
+            head,
+            body,
+            peer,
+            budget,
+        } = request;
         let (call, valid) = match wire.open(&head, method, Arc::clone(&self.options)) {
             Ok(opened) => opened,
             Err(refusal) => return refuse(wire, refusal),
         };
-        let mut call = Exchange::new(self, call, index, body);
+        // Another server's connections have no budgets; this server's holds them all.
+        let budget = budget.unwrap_or_else(|| self.budget.clone());
+        let mut call = Exchange::new(self, call, index, body, &budget);
         call.parts.peer = Some(peer);
         match valid {
             Ok(()) => call.run().await,
@@ -131,7 +141,13 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn new(shared: Arc<Shared>, mut call: Call, route: usize, body: RecvBody) -> Self {
+    fn new(
+        shared: Arc<Shared>,
+        mut call: Call,
+        route: usize,
+        body: RecvBody,
+        budget: &Budget,
+    ) -> Self {
         let timeout = match (call.timeout, shared.options.timeout_max) {
             (Some(asked), Some(most)) => Some(asked.min(most)),
             (asked, most) => asked.or(most),
@@ -154,7 +170,8 @@ impl Exchange {
         };
         Self {
             encoder: call.encoder(Side::Server),
-            receiver: Receiver::new(call.decoder(Side::Server), body, Side::Server),
+            receiver: Receiver::new(call.decoder(Side::Server), body, Side::Server)
+                .with_budget(Some(budget)),
             out: Out::new(),
             deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.instant().into()))),
             guard: CallGuard(cancellation),

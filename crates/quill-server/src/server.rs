@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use quill_core::Budget;
 use quill_transport::{Drained, HttpServer, Running};
 
 use crate::builder::ServerBuilder;
@@ -39,14 +40,21 @@ impl Server {
 pub struct BoundServer {
     http: HttpServer,
     front: Front,
+    budget: Budget,
     drain_limit: Duration,
 }
 
 impl BoundServer {
-    pub(crate) fn new(http: HttpServer, front: Front, drain_limit: Duration) -> Self {
+    pub(crate) fn new(
+        http: HttpServer,
+        front: Front,
+        budget: Budget,
+        drain_limit: Duration,
+    ) -> Self {
         Self {
             http,
             front,
+            budget,
             drain_limit,
         }
     }
@@ -89,6 +97,7 @@ impl BoundServer {
     pub fn start(self) -> RunningServer {
         RunningServer {
             running: self.http.start(self.front),
+            budget: self.budget,
             drain_limit: self.drain_limit,
         }
     }
@@ -106,6 +115,7 @@ impl fmt::Debug for BoundServer {
 #[derive(Debug)]
 pub struct RunningServer {
     running: Running,
+    budget: Budget,
     drain_limit: Duration,
 }
 
@@ -114,6 +124,13 @@ impl RunningServer {
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.running.local_addr()
+    }
+
+    /// Bytes that unfinished messages hold now, of all connections: what
+    /// [`ServerBuilder::held_bytes_max`](crate::ServerBuilder::held_bytes_max) bounds.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.budget.held_bytes()
     }
 
     /// Drains as [`BoundServer::serve_until`] does.

@@ -1,5 +1,6 @@
 //! Calls between Quill's server and client over real sockets.
 
+mod budgets;
 mod cases;
 mod credits;
 mod endings;

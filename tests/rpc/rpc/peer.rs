@@ -177,8 +177,18 @@ pub(crate) fn head(path: &str, fields: &[(&str, &str)]) -> RequestHead {
 
 /// Sends a request on HTTP/2 and reads the whole answer.
 pub(crate) async fn send(channel: &Channel, head: RequestHead, body: impl Into<Bytes>) -> Answer {
+    soon(exchange(channel, head, Full::new(body))).await
+}
+
+/// Sends a request with any body on HTTP/2 and reads the whole answer, however
+/// long that takes.
+pub(crate) async fn exchange(
+    channel: &Channel,
+    head: RequestHead,
+    body: impl Body + 'static,
+) -> Answer {
     let exchange = async {
-        let (head, mut received) = channel.send(head, Full::new(body)).await?;
+        let (head, mut received) = channel.send(head, body).await?;
         let (body, trailers) = collect(&mut received).await?;
         Ok::<_, TransportError>(Answer {
             status: head.status,
@@ -187,7 +197,7 @@ pub(crate) async fn send(channel: &Channel, head: RequestHead, body: impl Into<B
             trailers,
         })
     };
-    soon(exchange).await.expect("an answer")
+    exchange.await.expect("an answer")
 }
 
 async fn collect(body: &mut RecvBody) -> Result<(Bytes, Headers), TransportError> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use quill_core::{HttpVersion, Peer};
+use quill_core::{Budget, HttpVersion, Peer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
@@ -40,6 +40,8 @@ pub(super) struct Connection<S> {
     pub(super) service: S,
     pub(super) tls: Option<ServerTls>,
     pub(super) options: Arc<ServerOptions>,
+    pub(super) budget: Option<Budget>,
+    pub(super) connection_bytes_max: usize,
     pub(super) drain: watch::Receiver<bool>,
 }
 
@@ -193,7 +195,11 @@ impl<S: Service> Connection<S> {
     }
 
     fn responder(&self, peer: Peer, activity: &Arc<Activity>) -> Responder<S> {
+        let within = |budget: &Budget| {
+            budget.child(super::CONNECTION_HELD_BYTES_MAX, self.connection_bytes_max)
+        };
         Responder {
+            budget: self.budget.as_ref().map(within),
             service: self.service.clone(),
             peer,
             activity: activity.clone(),

@@ -10,7 +10,7 @@ use http::HeaderValue;
 use http::header::CONNECTION;
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
-use quill_core::{HttpVersion, Peer};
+use quill_core::{Budget, HttpVersion, Peer};
 
 use super::activity::{Activity, Mark};
 use super::unread::Unread;
@@ -23,6 +23,7 @@ use crate::fields;
 pub(super) struct Responder<S> {
     pub(super) service: S,
     pub(super) peer: Peer,
+    pub(super) budget: Option<Budget>,
     pub(super) activity: Arc<Activity>,
 }
 
@@ -43,6 +44,7 @@ impl<S: Service> hyper::service::Service<http::Request<Incoming>> for Responder<
             head: fields::request_from_http(&parts),
             body,
             peer: self.peer.clone(),
+            budget: self.budget.clone(),
         });
         Answer {
             future,
