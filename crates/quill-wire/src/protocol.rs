@@ -346,6 +346,7 @@ pub trait Decode: Send {
     /// Bytes that break the protocol or a limit. The call is over then.
     fn next(&mut self) -> Result<Option<Event>, Error>;
 
-    /// Bytes held until they make a message.
+    /// Bytes held until they make a message: 0 where the peer may stop for as long
+    /// as it likes.
     fn held_bytes(&self) -> usize;
 }

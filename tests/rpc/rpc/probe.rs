@@ -247,7 +247,7 @@ pub(crate) fn assert_rich(error: &Error, protocol: Protocol) {
     let detail = error.detail::<ProbeResponse>().expect("the detail");
     assert_eq!((detail.text.as_str(), detail.number), ("why", 7));
     assert_eq!(
-        error.metadata().get("x-why"),
+        error.received_metadata().get("x-why"),
         Some("because"),
         "{protocol:?}"
     );

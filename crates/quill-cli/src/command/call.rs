@@ -45,7 +45,7 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
         Ok(()) | Err(Ended::Quietly) => Ok(()),
         Err(Ended::Failed(failure)) => Err(failure),
         Err(Ended::Refused(error)) => {
-            call.show("metadata", error.metadata());
+            call.show("metadata", error.received_metadata());
             let text = describe(&error, &mut call.schema).await;
             Err(call_failure(&error, &text))
         }

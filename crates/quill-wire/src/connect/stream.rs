@@ -270,8 +270,8 @@ impl StreamDecoder {
         Ok(match error {
             None => Ok(trailing),
             Some(mut error) => {
-                error.metadata_mut().extend(&self.leading);
-                error.metadata_mut().extend(&trailing);
+                error.received_metadata_mut().extend(&self.leading);
+                error.received_metadata_mut().extend(&trailing);
                 Err(error)
             }
         })
@@ -301,7 +301,7 @@ impl Decode for StreamDecoder {
         }
         if let Err(mut error) = self.check_head(head) {
             self.stop();
-            error.metadata_mut().extend(&leading);
+            error.received_metadata_mut().extend(&leading);
             return Err(error);
         }
         self.leading = leading.clone();

@@ -335,8 +335,8 @@ impl UnaryDecoder {
     }
 
     fn with_metadata(&mut self, mut error: Error) -> Error {
-        error.metadata_mut().extend(&self.leading);
-        error.metadata_mut().extend(&self.trailing);
+        error.received_metadata_mut().extend(&self.leading);
+        error.received_metadata_mut().extend(&self.trailing);
         error
     }
 

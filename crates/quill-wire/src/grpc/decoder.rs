@@ -158,7 +158,7 @@ impl GrpcDecoder {
 
     /// The end of a body that was read to its end.
     fn end(&mut self) -> Result<Result<Metadata, Error>, Error> {
-        let text_is_partial = self.text.as_ref().is_some_and(TextDecoder::is_partial);
+        let text_is_partial = self.text.as_ref().is_some_and(|text| text.held_bytes() > 0);
         let is_partial = text_is_partial || self.envelopes.is_partial();
         let end = match self.side {
             Side::Server => Ok(Metadata::new()),
@@ -203,7 +203,7 @@ impl GrpcDecoder {
             }
             // Malformed metadata doesn't hide the status.
             Err(mut error) => {
-                *error.metadata_mut() = metadata;
+                *error.received_metadata_mut() = metadata;
                 Err(error)
             }
         }
@@ -221,7 +221,7 @@ impl GrpcDecoder {
             }
             .unwrap_or_else(|| http_error_of(head));
             // Without what is malformed in it: the answer is an error already.
-            let _ = metadata::receive_all(&head.headers, error.metadata_mut());
+            let _ = metadata::receive_all(&head.headers, error.received_metadata_mut());
             return Err(error);
         };
         let is_trailers_only = head.headers.first(status::STATUS).is_some();
@@ -319,6 +319,7 @@ impl Decode for GrpcDecoder {
     }
 
     fn held_bytes(&self) -> usize {
-        self.envelopes.held_bytes()
+        let text = self.text.as_ref().map_or(0, TextDecoder::held_bytes);
+        self.envelopes.held_bytes().saturating_add(text)
     }
 }

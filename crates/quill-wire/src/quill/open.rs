@@ -182,7 +182,7 @@ impl<'a> Said<'a> {
     ) -> Call {
         let marks = Marks {
             is_dialect: false,
-            selected_prism: prism::selected(&self.metadata, head.version),
+            selected_prism: prism::selected(&head.headers, head.version),
             trace_id: problem::trace_id(&self.metadata),
         };
         let timeout = match (self.timeout, options.timeout_max) {

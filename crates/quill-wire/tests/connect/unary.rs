@@ -467,7 +467,7 @@ fn an_answer_without_a_connect_error_goes_by_its_status() {
         let head = answer(status, &[("content-type", content_type), ("x-a", "1")]);
         let error = answered(&call(Format::Proto), &head).unwrap_err();
         assert_eq!(error.code(), code);
-        assert_eq!(error.metadata(), &metadata(&[("x-a", "1")]));
+        assert_eq!(error.received_metadata(), &metadata(&[("x-a", "1")]));
     }
 }
 

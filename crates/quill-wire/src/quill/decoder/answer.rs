@@ -158,8 +158,8 @@ impl Failure {
         {
             error = error.with_retry_after(delay);
         }
-        error.metadata_mut().extend(&self.metadata);
-        error.metadata_mut().extend(&self.trailers);
+        error.received_metadata_mut().extend(&self.metadata);
+        error.received_metadata_mut().extend(&self.trailers);
         Some(Event::End(Err(error)))
     }
 

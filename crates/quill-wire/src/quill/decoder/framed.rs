@@ -255,8 +255,8 @@ impl Framed {
         Event::End(match result {
             Ok(()) => Ok(trailers),
             Err(mut error) => {
-                error.metadata_mut().extend(&self.leading);
-                error.metadata_mut().extend(&trailers);
+                error.received_metadata_mut().extend(&self.leading);
+                error.received_metadata_mut().extend(&trailers);
                 Err(error)
             }
         })
