@@ -40,6 +40,9 @@ struct State {
     /// Nothing at all follows any more.
     closed: bool,
     canceled: bool,
+    /// The peer broke the protocol or a limit: the call ends with this, also when
+    /// its messages had ended well.
+    broken: Option<Error>,
     /// How many messages the peer may have under way towards us.
     window: u32,
     /// Messages taken by the application that the peer was not yet told of.
@@ -92,6 +95,7 @@ impl Credits {
             outcome: None,
             closed: false,
             canceled: false,
+            broken: None,
             window: window.max(1),
             taken: 0,
             received: 0,
@@ -151,9 +155,15 @@ impl Credits {
 
     /// What the sending half has to do; `Pending` while that is nothing. Grants
     /// come half a window at a time, so that most messages cost no frame.
-    pub(crate) fn poll_dues(&self, cx: &mut Context<'_>) -> Poll<Dues> {
+    ///
+    /// # Errors
+    /// Once: what the peer broke; the call is over.
+    pub(crate) fn poll_dues(&self, cx: &mut Context<'_>) -> Poll<Result<Dues, Error>> {
         let mut state = self.lock();
         loop {
+            if let Some(error) = state.broken.take() {
+                return Poll::Ready(Err(error));
+            }
             let mut dues = Dues {
                 grant: 0,
                 received: std::mem::take(&mut state.received),
@@ -164,7 +174,7 @@ impl Credits {
                 dues.grant = std::mem::take(&mut state.taken);
             }
             if dues != Dues::default() {
-                return Poll::Ready(dues);
+                return Poll::Ready(Ok(dues));
             }
             keep(&mut state.waiters.lock().sender, cx);
             let full = state.waiting.len() >= state.window as usize
@@ -218,7 +228,8 @@ impl State {
                 self.outcome = Some(Ok(trailers));
                 self.waiters.wake_sender();
             }
-            Ok(Some(Event::End(Err(error)))) | Err(error) => self.close(Err(error)),
+            Ok(Some(Event::End(Err(error)))) => self.close(Err(error)),
+            Err(error) => self.break_off(error),
             Ok(None) => self.close(Err(no_end())),
         }
         Poll::Ready(())
@@ -233,8 +244,15 @@ impl State {
             self.waiting_bytes = 0;
             self.held = None;
             self.outcome = None;
-            self.close(Err(exhausted(over)));
+            self.break_off(exhausted(over));
         }
+    }
+
+    /// Ends the call for both its halves: the application reads why, and the
+    /// sending half says it to the peer.
+    fn break_off(&mut self, error: Error) {
+        self.broken = Some(Error::new(error.code(), error.message().to_owned()));
+        self.close(Err(error));
     }
 
     /// Nothing follows; `outcome` counts unless the messages had ended before.
@@ -299,7 +317,7 @@ mod tests {
     use std::pin::Pin;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use quill_core::{Format, Method, MethodKind, ResponseHead};
+    use quill_core::{Code, Format, Method, MethodKind, ResponseHead};
     use quill_transport::{Body, Chunk, RecvBody, TransportError};
     use quill_wire::{Call, Decode, Side, Wire, WireOptions};
 
@@ -385,6 +403,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_broken_after_the_last_message_ends_the_call() {
+        let broken: [(&[u8], _); 2] = [
+            // A message after END_STREAM, and CREDIT without end.
+            (&[1, 0x01, 7], Code::Internal),
+            (&[1, 0x08, 1].repeat(2000), Code::ResourceExhausted),
+        ];
+        for (bytes, code) in broken {
+            let body = Fed::default();
+            let credits = credits(body.clone());
+            let mut cx = Context::from_waker(Waker::noop());
+            body.feed(&[0, 0x02][..]);
+            assert!(matches!(credits.poll_message(&mut cx), Poll::Ready(None)));
+            body.feed(bytes.to_vec());
+            let error = loop {
+                match credits.poll_dues(&mut cx) {
+                    Poll::Ready(Ok(_)) => {}
+                    Poll::Ready(Err(error)) => break error,
+                    Poll::Pending => panic!("nothing was wrong"),
+                }
+            };
+            assert_eq!(error.code(), code, "{error}");
+        }
+    }
+
+    #[test]
     fn what_comes_in_wakes_whom_it_is_for_whoever_looked_last() {
         let body = Fed::default();
         let credits = credits(body.clone());
@@ -397,7 +440,7 @@ mod tests {
         // The application turns to something else; credit must not wait for it.
         body.feed(&[1, 0x08, 3][..]);
         assert!(sender.was_woken());
-        let Poll::Ready(dues) = credits.poll_dues(&mut for_sender) else {
+        let Poll::Ready(Ok(dues)) = credits.poll_dues(&mut for_sender) else {
             panic!("credit has come");
         };
         assert_eq!(dues.received, 3);
