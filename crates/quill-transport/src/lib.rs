@@ -27,4 +27,6 @@ pub use client::{Channel, ClientOptions, Endpoint};
 pub use error::{TransportError, TransportErrorKind};
 pub use exchange::{HttpRequest, HttpResponse, Service};
 pub use listener::{BindError, Listener};
-pub use server::{CONNECTION_HELD_BYTES_MAX, Drained, HttpServer, HttpVersions, Running, ServerOptions};
+pub use server::{
+    CONNECTION_HELD_BYTES_MAX, Drained, HttpServer, HttpVersions, Running, ServerOptions,
+};

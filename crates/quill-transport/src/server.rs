@@ -2,6 +2,7 @@
 
 mod activity;
 mod connection;
+mod delivery;
 mod options;
 mod responder;
 mod unread;

@@ -17,9 +17,19 @@ const MIB: usize = 1024 * 1024;
 const STREAMS: usize = 12;
 
 /// A request's body that stops before its end, and stays open.
-struct Unfinished {
+pub(crate) struct Unfinished {
     prefix: Option<Bytes>,
     left: usize,
+}
+
+impl Unfinished {
+    /// These bytes and `left` zeros.
+    pub(crate) fn new(prefix: Vec<u8>, left: usize) -> Self {
+        Self {
+            prefix: Some(prefix.into()),
+            left,
+        }
+    }
 }
 
 impl Body for Unfinished {
@@ -67,7 +77,12 @@ fn beginnings() -> Vec<Beginning> {
         (up, "application/connect+proto", envelope, whole - 1),
         (one, "application/proto", Vec::new(), whole),
         (one, "application/quill+proto", Vec::new(), whole),
-        (up, "application/quill-stream+proto", frame.to_vec(), whole - 1),
+        (
+            up,
+            "application/quill-stream+proto",
+            frame.to_vec(),
+            whole - 1,
+        ),
     ]
     .map(|(path, content_type, prefix, sent)| Beginning {
         path,
@@ -79,8 +94,9 @@ fn beginnings() -> Vec<Beginning> {
 }
 
 fn says_exhausted(answer: &Answer) -> bool {
-    let in_body = String::from_utf8_lossy(&answer.body).contains("resource_exhausted");
-    answer.grpc_status() == Some("8") || in_body
+    let body = String::from_utf8_lossy(&answer.body);
+    let says = |text| body.contains(text);
+    answer.grpc_status() == Some("8") || says("resource_exhausted") || says("grpc-status: 8")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -93,10 +109,7 @@ async fn many_unfinished_messages_of_one_connection_stay_within_its_budget() {
         let mut calls = JoinSet::new();
         for _ in 0..STREAMS {
             let head = head(beginning.path, &[("content-type", beginning.content_type)]);
-            let body = Unfinished {
-                prefix: Some(beginning.prefix.clone().into()),
-                left: beginning.sent,
-            };
+            let body = Unfinished::new(beginning.prefix.clone(), beginning.sent);
             let (channel, refused) = (channel.clone(), Arc::clone(&refused));
             calls.spawn(async move {
                 let answer = peer::exchange(&channel, head, body).await;
@@ -117,7 +130,10 @@ async fn many_unfinished_messages_of_one_connection_stay_within_its_budget() {
         .await;
         assert!(most.load(Ordering::SeqCst) <= limit, "{what}");
         // Whole messages are taken all the same, here and on other connections.
-        let good = head("/probe.v1.ProbeService/One", &[("content-type", "application/json")]);
+        let good = head(
+            "/probe.v1.ProbeService/One",
+            &[("content-type", "application/json")],
+        );
         let answer = peer::send(&channel, good, r#"{"text":"on"}"#).await;
         assert_eq!(answer.status, 200, "{what}: {}", answer.text());
         for protocol in PROTOCOLS {
@@ -142,10 +158,7 @@ async fn the_servers_budget_bounds_all_connections_together() {
                 "/probe.v1.ProbeService/One",
                 &[("content-type", "application/proto")],
             );
-            let body = Unfinished {
-                prefix: None,
-                left: 3 * MIB,
-            };
+            let body = Unfinished::new(Vec::new(), 3 * MIB);
             peer::exchange(&channel, head, body).await
         });
     }
@@ -153,7 +166,11 @@ async fn the_servers_budget_bounds_all_connections_together() {
         let answer = peer::soon(calls.join_next()).await.unwrap().unwrap();
         assert_eq!(answer.status, 429, "{answer:?}");
         assert!(answer.text().contains("5242880"), "{}", answer.text());
-        assert!(answer.text().contains("(held_bytes_max)"), "{}", answer.text());
+        assert!(
+            answer.text().contains("(held_bytes_max)"),
+            "{}",
+            answer.text()
+        );
     }
     assert!(served.server.held_bytes() <= 5 * MIB);
     assert!(served.client(Protocol::Grpc).one(say("x")).await.is_ok());
@@ -170,12 +187,12 @@ async fn what_decompression_makes_counts_while_its_half_goes_on() {
     let channel = peer::http2(&served.url);
     let mut calls = JoinSet::new();
     for _ in 0..2 {
-        let fields = [("content-type", "application/grpc"), ("grpc-encoding", "gzip")];
+        let fields = [
+            ("content-type", "application/grpc"),
+            ("grpc-encoding", "gzip"),
+        ];
         let head = head("/probe.v1.ProbeService/One", &fields);
-        let body = Unfinished {
-            prefix: Some(message.clone().into()),
-            left: 0,
-        };
+        let body = Unfinished::new(message.clone(), 0);
         let channel = channel.clone();
         calls.spawn(async move { peer::exchange(&channel, head, body).await });
     }
@@ -189,8 +206,13 @@ async fn a_budget_below_one_message_is_refused() {
     let service = || Server::builder().service(ProbeServer::new(Probe::default()));
     let error = build(service().held_bytes_max(1000)).await.unwrap_err();
     assert!(error.to_string().contains("held_bytes_max"), "{error}");
-    let error = build(service().connection_held_bytes_max(1000)).await.unwrap_err();
-    assert!(error.to_string().contains("connection_held_bytes_max"), "{error}");
+    let error = build(service().connection_held_bytes_max(1000))
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("connection_held_bytes_max"),
+        "{error}"
+    );
     let small = service().receive_bytes_max(1000).held_bytes_max(1000);
     assert!(build(small).await.is_ok());
 }

@@ -20,6 +20,16 @@ struct State {
     in_head: bool,
     /// When this state was entered.
     since: Instant,
+    /// Since when the peer has taken no byte that waits to be written.
+    blocked: Option<Instant>,
+}
+
+/// How long a connection may be in each state; `None` for ever.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) head: Option<Duration>,
+    pub(super) idle: Option<Duration>,
+    pub(super) write: Option<Duration>,
 }
 
 /// Until when the present state may last.
@@ -31,6 +41,8 @@ pub(super) enum Due {
     Head(Instant),
     /// An exchange must have begun by then.
     Exchange(Instant),
+    /// The peer must have taken some of what waits for it by then.
+    Write(Instant),
 }
 
 impl Activity {
@@ -40,6 +52,7 @@ impl Activity {
             exchanges: 0,
             in_head: true,
             since: Instant::now(),
+            blocked: None,
         })))
     }
 
@@ -52,8 +65,12 @@ impl Activity {
         Mark(self.clone())
     }
 
-    pub(super) fn due(&self, head: Option<Duration>, idle: Option<Duration>) -> Due {
+    pub(super) fn due(&self, limits: &Limits) -> Due {
+        let Limits { head, idle, write } = *limits;
         let state = self.lock();
+        if let (Some(blocked), Some(write)) = (state.blocked, write) {
+            return Due::Write(blocked + write);
+        }
         match (state.exchanges, head, idle) {
             (0, Some(head), _) if state.in_head => Due::Head(state.since + head),
             (0, _, Some(idle)) => Due::Exchange(state.since + idle),
@@ -67,6 +84,10 @@ impl Activity {
             state.in_head = true;
             state.since = Instant::now();
         }
+    }
+
+    fn set_blocked(&self, is_blocked: bool) {
+        self.lock().blocked = is_blocked.then(Instant::now);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -88,16 +109,29 @@ impl Drop for Mark {
     }
 }
 
-/// A byte stream whose reads are noted.
+/// A byte stream whose reads are noted, and writes that the peer holds up.
 #[derive(Debug)]
 pub(super) struct Watched<T> {
     inner: T,
     activity: Arc<Activity>,
+    is_blocked: bool,
 }
 
 impl<T> Watched<T> {
     pub(super) fn new(inner: T, activity: Arc<Activity>) -> Self {
-        Self { inner, activity }
+        Self {
+            inner,
+            activity,
+            is_blocked: false,
+        }
+    }
+
+    fn note<R>(&mut self, written: Poll<R>) -> Poll<R> {
+        if self.is_blocked != written.is_pending() {
+            self.is_blocked = written.is_pending();
+            self.activity.set_blocked(self.is_blocked);
+        }
+        written
     }
 }
 
@@ -122,7 +156,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, buf)
+        let written = Pin::new(&mut self.inner).poll_write(cx, buf);
+        self.note(written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -142,6 +177,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
+        self.note(written)
     }
 }

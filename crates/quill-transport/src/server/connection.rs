@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use quill_core::{Budget, HttpVersion, Peer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::activity::{Activity, Due, Watched};
+use super::activity::{Activity, Due, Limits, Watched};
+use super::delivery::Exchanges;
 use super::options::{HttpVersions, ServerOptions};
 use super::responder::Responder;
 use crate::body::LINGER_TIMEOUT;
@@ -153,8 +154,11 @@ impl<S: Service> Connection<S> {
             .serve_connection(TokioIo::new(io), responder);
         let driver = Driver {
             activity,
-            head: Some(self.options.header_read_timeout),
-            idle: self.options.http1_idle_timeout,
+            limits: Limits {
+                head: Some(self.options.header_read_timeout),
+                idle: self.options.http1_idle_timeout,
+                write: self.options.write_timeout,
+            },
             drain: self.drain,
         };
         if driver.run(&mut connection).await.is_break() {
@@ -167,8 +171,9 @@ impl<S: Service> Connection<S> {
     async fn serve_http2(self, opened: Opened) {
         let activity = Activity::new();
         let responder = self.responder(opened.peer, &activity);
+        let io = Watched::new(opened.io, activity.clone());
         let options = &self.options;
-        let mut builder = http2::Builder::new(TokioExecutor::new());
+        let mut builder = http2::Builder::new(Exchanges::new(options.write_timeout));
         builder
             .timer(TokioTimer::new())
             .max_concurrent_streams(options.http2_streams_max)
@@ -184,11 +189,14 @@ impl<S: Service> Connection<S> {
         if options.http2_adaptive_window {
             builder.adaptive_window(true);
         }
-        let mut connection = builder.serve_connection(TokioIo::new(opened.io), responder);
+        let mut connection = builder.serve_connection(TokioIo::new(io), responder);
         let driver = Driver {
             activity,
-            head: None,
-            idle: options.http2_idle_timeout,
+            limits: Limits {
+                head: None,
+                idle: options.http2_idle_timeout,
+                write: options.write_timeout,
+            },
             drain: self.drain,
         };
         let _ = driver.run(&mut connection).await;
@@ -201,6 +209,10 @@ impl<S: Service> Connection<S> {
         Responder {
             budget: self.budget.as_ref().map(within),
             service: self.service.clone(),
+            piece_bytes_max: match peer.version() {
+                HttpVersion::Http1 => usize::MAX,
+                _ => self.options.http2_send_buffer_bytes_max,
+            },
             peer,
             activity: activity.clone(),
         }
@@ -235,7 +247,7 @@ impl<S: Service> HttpConnection for http1::Connection<TokioIo<Watched<Rewound<Io
 }
 
 impl<S: Service> HttpConnection
-    for http2::Connection<TokioIo<Rewound<Io>>, Responder<S>, TokioExecutor>
+    for http2::Connection<TokioIo<Watched<Rewound<Io>>>, Responder<S>, Exchanges>
 {
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
@@ -245,8 +257,7 @@ impl<S: Service> HttpConnection
 /// Runs a connection, and ends it when the server drains or nothing happens on it.
 struct Driver {
     activity: Arc<Activity>,
-    head: Option<Duration>,
-    idle: Option<Duration>,
+    limits: Limits,
     drain: watch::Receiver<bool>,
 }
 
@@ -298,9 +309,9 @@ impl Driver {
         cx: &mut Context<'_>,
     ) -> Poll<Due> {
         loop {
-            let due = self.activity.due(self.head, self.idle);
-            let at = match (due, goodbye, self.idle) {
-                (Due::Head(at), _, _) => at,
+            let due = self.activity.due(&self.limits);
+            let at = match (due, goodbye, self.limits.idle) {
+                (Due::Head(at) | Due::Write(at), _, _) => at,
                 (Due::Exchange(_), Some(at), _) | (Due::Exchange(at), None, _) => at,
                 (Due::Never, _, Some(idle)) => Instant::now() + idle,
                 (Due::Never, _, None) => return Poll::Pending,

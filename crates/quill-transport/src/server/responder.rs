@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONNECTION;
 use hyper::body::Incoming;
@@ -13,6 +14,7 @@ use pin_project_lite::pin_project;
 use quill_core::{Budget, HttpVersion, Peer};
 
 use super::activity::{Activity, Mark};
+use super::delivery::Delivery;
 use super::unread::Unread;
 use crate::adapt::HttpBody;
 use crate::body::RecvBody;
@@ -25,6 +27,8 @@ pub(super) struct Responder<S> {
     pub(super) peer: Peer,
     pub(super) budget: Option<Budget>,
     pub(super) activity: Arc<Activity>,
+    /// The largest piece that an answer's body is handed on in.
+    pub(super) piece_bytes_max: usize,
 }
 
 impl<S: Service> hyper::service::Service<http::Request<Incoming>> for Responder<S> {
@@ -51,6 +55,7 @@ impl<S: Service> hyper::service::Service<http::Request<Incoming>> for Responder<
             mark: Some(mark),
             response: None,
             unread,
+            piece_bytes_max: self.piece_bytes_max,
         }
     }
 }
@@ -63,6 +68,7 @@ pin_project! {
         mark: Option<Mark>,
         response: Option<HttpResponse<B>>,
         unread: Option<Unread>,
+        piece_bytes_max: usize,
     }
 }
 
@@ -92,6 +98,9 @@ where
         }
         let body = Marked {
             body: HttpBody::new(response.body),
+            rest: Bytes::new(),
+            piece_bytes_max: *this.piece_bytes_max,
+            delivery: Delivery::current(),
             mark: this.mark.take(),
         };
         Poll::Ready(Ok(http::Response::from_parts(parts, body)))
@@ -103,6 +112,10 @@ pin_project! {
     pub(super) struct Marked<B> {
         #[pin]
         body: HttpBody<B>,
+        // What is left of a piece that was too large to be handed on whole.
+        rest: Bytes,
+        piece_bytes_max: usize,
+        delivery: Option<Delivery>,
         mark: Option<Mark>,
     }
 }
@@ -115,14 +128,35 @@ impl<B: crate::Body> http_body::Body for Marked<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
-        self.project().body.poll_frame(cx)
+        let this = self.project();
+        if let Some(delivery) = this.delivery {
+            delivery.asked();
+        }
+        if this.rest.is_empty() {
+            match ready!(this.body.poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => *this.rest = data,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        if let Some(delivery) = this.delivery {
+            delivery.given();
+        }
+        let bytes = this.rest.len().min(*this.piece_bytes_max);
+        let piece = this.rest.split_to(bytes);
+        Poll::Ready(Some(Ok(http_body::Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> http_body::SizeHint {
-        self.body.size_hint()
+        match self.body.size_hint().exact() {
+            Some(bytes) => http_body::SizeHint::with_exact(bytes + self.rest.len() as u64),
+            None => http_body::SizeHint::default(),
+        }
     }
 }
