@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
-use quill_core::{BoxError, Budget, DecodeLimits, Incoming, Method, Reply, Request, Response};
+use quill_core::{
+    BoxError, Budget, Cancellation, DecodeLimits, Incoming, Method, Reply, Request, Response,
+};
 use quill_transport::adapt::{FromTower, HttpBody};
 use quill_transport::{
     CONNECTION_HELD_BYTES_MAX, HttpRequest, HttpServer, Listener, RecvBody, ServerOptions,
@@ -16,12 +18,12 @@ use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 use tower_layer::{Identity, Layer, Stack as LayerStack};
 
-use crate::dispatch::{Dispatch, Fallback};
+use crate::dispatch::{Dispatch, Fallback, Receiving};
 use crate::error::ServeError;
 use crate::handler::Handler;
 use crate::http_service::{BoxHttpService, Front, HttpLayer, HttpService};
 use crate::routes::{Routes, Service};
-use crate::server::BoundServer;
+use crate::server::{BoundServer, Drain};
 use crate::stack::{BoxStack, Handlers, Stack};
 
 /// How long a drain may take before what is left is cut.
@@ -30,6 +32,7 @@ const DRAIN_LIMIT_DEFAULT: Duration = Duration::from_secs(10);
 const HELD_BYTES_MAX: &str = "held_bytes_max";
 const HELD_BYTES_MAX_DEFAULT: usize = 256 * 1024 * 1024;
 const CONNECTION_HELD_BYTES_MAX_DEFAULT: usize = 32 * 1024 * 1024;
+const RECEIVE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 const COMPRESSION_LEVELS: std::ops::RangeInclusive<u8> = 1..=22;
 
 /// The settings of a [`Server`](crate::Server).
@@ -50,6 +53,7 @@ struct Settings {
     wire: WireOptions,
     held_bytes_max: Option<usize>,
     connection_held_bytes_max: Option<usize>,
+    receive_timeout: Option<Duration>,
     transport: Option<ServerOptions>,
     tls: Option<ServerTls>,
     drain_limit: Option<Duration>,
@@ -67,6 +71,7 @@ impl ServerBuilder {
                 wire: WireOptions::default(),
                 held_bytes_max: None,
                 connection_held_bytes_max: None,
+                receive_timeout: Some(RECEIVE_TIMEOUT_DEFAULT),
                 transport: None,
                 tls: None,
                 drain_limit: None,
@@ -166,6 +171,15 @@ impl<L> ServerBuilder<L> {
     /// unless set.
     pub fn connection_held_bytes_max(mut self, bytes: usize) -> Self {
         self.settings.connection_held_bytes_max = Some(bytes);
+        self
+    }
+
+    /// How long a caller that has begun a message, or a request of a single one,
+    /// may go without sending a byte of it; then its call ends with
+    /// `deadline_exceeded`. `None` for ever; 60 s unless set. A stream may rest
+    /// between its messages for as long as it likes.
+    pub fn receive_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.settings.receive_timeout = timeout.into();
         self
     }
 
@@ -296,28 +310,53 @@ impl<L: RpcLayers> ServerBuilder<L> {
         if let Some(tls) = self.settings.tls.take() {
             http = http.with_tls(tls);
         }
-        let drain_limit = self.settings.drain_limit.unwrap_or(DRAIN_LIMIT_DEFAULT);
-        let service = self.into_front(budget.clone());
-        Ok(BoundServer::new(http, service, budget, drain_limit))
+        let drain = Drain {
+            limit: self.settings.drain_limit.unwrap_or(DRAIN_LIMIT_DEFAULT),
+            begun: Cancellation::new(),
+        };
+        let service = self.into_front(budget.clone(), drain.begun.clone());
+        Ok(BoundServer::new(http, service, budget, drain))
     }
 
     /// The server as a tower service of `http` requests, to be mounted in axum
     /// or on another HTTP server: `axum::Router::new().fallback_service(..)`.
-    pub fn into_http_service(self) -> HttpService {
+    ///
+    /// # Errors
+    /// A setting out of its bounds, and one of what that other server does: TLS,
+    /// connections and their limits, the drain.
+    pub fn into_http_service(self) -> Result<HttpService, ServeError> {
+        self.settings.check()?;
+        let others = [
+            ("tls", self.settings.tls.is_some()),
+            ("transport", self.settings.transport.is_some()),
+            ("drain_limit", self.settings.drain_limit.is_some()),
+            (
+                CONNECTION_HELD_BYTES_MAX,
+                self.settings.connection_held_bytes_max.is_some(),
+            ),
+        ];
+        if let Some((name, _)) = others.iter().find(|(_, is_set)| *is_set) {
+            return Err(ServeError::setting(format!(
+                "{name} has no effect on a mounted server: its connections belong to the HTTP server around it"
+            )));
+        }
         let budget = self.settings.budget();
-        HttpService::new(self.into_front(budget))
+        Ok(HttpService::new(
+            self.into_front(budget, Cancellation::new()),
+        ))
     }
 
-    fn into_front(mut self, budget: Budget) -> Front {
+    fn into_front(mut self, budget: Budget, draining: Cancellation) -> Front {
         let layers = std::mem::take(&mut self.settings.http_layers);
-        HttpLayer::wrap(&layers, self.into_dispatch(budget))
+        HttpLayer::wrap(&layers, self.into_dispatch(budget, draining))
     }
 
-    fn into_dispatch(self, budget: Budget) -> Dispatch {
+    fn into_dispatch(self, budget: Budget, draining: Cancellation) -> Dispatch {
         let Settings {
             routes,
             wire,
             fallback,
+            receive_timeout,
             ..
         } = self.settings;
         let routes = Arc::new(routes);
@@ -328,7 +367,11 @@ impl<L: RpcLayers> ServerBuilder<L> {
         } else {
             Stack::Bare(Arc::clone(&routes))
         };
-        Dispatch::new(routes, stack, wire, budget, fallback)
+        let receiving = Receiving {
+            budget,
+            timeout: receive_timeout,
+        };
+        Dispatch::new(routes, stack, wire, receiving, draining, fallback)
     }
 }
 
@@ -339,6 +382,9 @@ impl Settings {
             return Err(ServeError::setting(format!(
                 "compression level {level} does not exist: use 1 (fastest) to 22"
             )));
+        }
+        if let Some(mistake) = self.routes.mistake() {
+            return Err(ServeError::setting(mistake.to_owned()));
         }
         let held = [
             (HELD_BYTES_MAX, self.held_bytes_max),

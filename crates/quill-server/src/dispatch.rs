@@ -5,18 +5,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use quill_core::{
-    Budget, CallContext, Cancellation, Deadline, Error, Incoming, MessageEncoding, Metadata, Outbound,
-    Reply, Request, RequestParts, Response, ResponseHead,
+    Budget, CallContext, Cancellation, Deadline, Error, Incoming, MessageEncoding, Metadata,
+    Outbound, Reply, Request, RequestParts, Response, ResponseHead,
 };
 use quill_exchange::{
     CallGuard, CreditedInbound, Credits, DirectInbound, ExpiringOutbound, Receiver, SendBody,
     Source, StartFuture, UnaryOutbound, WholeBody, deadline_exceeded, panicked,
 };
-use quill_transport::{
-    Body, BoxBody, Chunk, HttpRequest, HttpResponse, RecvBody, Service, TransportError,
-};
+use quill_transport::{Body, BoxBody, Chunk, HttpRequest, HttpResponse, Service, TransportError};
 use quill_wire::{Call, Encode, Encoder, Out, Refusal, Side, Wire, WireOptions};
 use tokio::time::Sleep;
 
@@ -39,7 +38,15 @@ struct Shared {
     stack: Arc<Stack>,
     options: Arc<WireOptions>,
     fallback: Option<Fallback>,
-    budget: Budget,
+    receiving: Receiving,
+    /// Fires when the server begins to drain.
+    draining: Cancellation,
+}
+
+/// What callers may hold, and how long they may stall.
+pub(crate) struct Receiving {
+    pub(crate) budget: Budget,
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Dispatch {
@@ -47,14 +54,16 @@ impl Dispatch {
         routes: Arc<Routes>,
         stack: Stack,
         options: WireOptions,
-        budget: Budget,
+        receiving: Receiving,
+        draining: Cancellation,
         fallback: Option<Fallback>,
     ) -> Self {
         Self(Arc::new(Shared {
             routes,
             stack: Arc::new(stack),
             options: Arc::new(options),
-            budget,
+            receiving,
+            draining,
             fallback,
         }))
     }
@@ -101,8 +110,12 @@ impl Shared {
             Err(refusal) => return refuse(wire, refusal),
         };
         // Another server's connections have no budgets; this server's holds them all.
-        let budget = budget.unwrap_or_else(|| self.budget.clone());
-        let mut call = Exchange::new(self, call, index, body, &budget);
+        let budget = budget.unwrap_or_else(|| self.receiving.budget.clone());
+        let is_whole_owed = !call.method.kind().client_streams();
+        let receiver = Receiver::new(call.decoder(Side::Server), body, Side::Server)
+            .with_budget(Some(&budget))
+            .with_timeout(self.receiving.timeout, is_whole_owed);
+        let mut call = Exchange::new(self, call, index, receiver);
         call.parts.peer = Some(peer);
         match valid {
             Ok(()) => call.run().await,
@@ -141,13 +154,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn new(
-        shared: Arc<Shared>,
-        mut call: Call,
-        route: usize,
-        body: RecvBody,
-        budget: &Budget,
-    ) -> Self {
+    fn new(shared: Arc<Shared>, mut call: Call, route: usize, receiver: Receiver) -> Self {
         let timeout = match (call.timeout, shared.options.timeout_max) {
             (Some(asked), Some(most)) => Some(asked.min(most)),
             (asked, most) => asked.or(most),
@@ -164,14 +171,14 @@ impl Exchange {
             limits: call.options.decode,
         };
         parts.cancellation = Some(cancellation.clone());
+        parts.draining = Some(shared.draining.clone());
         let context = CallContext {
             deadline,
             trace_parent: parts.metadata.get("traceparent").map(Arc::from),
         };
         Self {
             encoder: call.encoder(Side::Server),
-            receiver: Receiver::new(call.decoder(Side::Server), body, Side::Server)
-                .with_budget(Some(budget)),
+            receiver,
             out: Out::new(),
             deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.instant().into()))),
             guard: CallGuard(cancellation),

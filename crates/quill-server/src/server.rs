@@ -5,7 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quill_core::Budget;
+use quill_core::{Budget, Cancellation};
 use quill_transport::{Drained, HttpServer, Running};
 
 use crate::builder::ServerBuilder;
@@ -41,21 +41,25 @@ pub struct BoundServer {
     http: HttpServer,
     front: Front,
     budget: Budget,
-    drain_limit: Duration,
+    drain: Drain,
+}
+
+/// How a server ends.
+#[derive(Debug)]
+pub(crate) struct Drain {
+    /// How long calls may go on.
+    pub(crate) limit: Duration,
+    /// Fires when the drain begins.
+    pub(crate) begun: Cancellation,
 }
 
 impl BoundServer {
-    pub(crate) fn new(
-        http: HttpServer,
-        front: Front,
-        budget: Budget,
-        drain_limit: Duration,
-    ) -> Self {
+    pub(crate) fn new(http: HttpServer, front: Front, budget: Budget, drain: Drain) -> Self {
         Self {
             http,
             front,
             budget,
-            drain_limit,
+            drain,
         }
     }
 
@@ -98,7 +102,7 @@ impl BoundServer {
         RunningServer {
             running: self.http.start(self.front),
             budget: self.budget,
-            drain_limit: self.drain_limit,
+            drain: self.drain,
         }
     }
 }
@@ -116,7 +120,7 @@ impl fmt::Debug for BoundServer {
 pub struct RunningServer {
     running: Running,
     budget: Budget,
-    drain_limit: Duration,
+    drain: Drain,
 }
 
 impl RunningServer {
@@ -135,7 +139,8 @@ impl RunningServer {
 
     /// Drains as [`BoundServer::serve_until`] does.
     pub async fn shutdown(self) -> Drained {
-        self.running.shutdown(self.drain_limit).await
+        self.drain.begun.cancel();
+        self.running.shutdown(self.drain.limit).await
     }
 }
 

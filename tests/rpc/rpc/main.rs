@@ -1,6 +1,7 @@
 //! Calls between Quill's server and client over real sockets.
 
 mod budgets;
+mod building;
 mod cases;
 mod credits;
 mod endings;
@@ -8,5 +9,7 @@ mod layers;
 mod limits;
 mod matrix;
 mod mounting;
+mod passing_on;
 mod peer;
 mod probe;
+mod progress;
