@@ -83,9 +83,16 @@ need_cargo_deny() { need_cargo cargo-deny 0.20.2; }
 need_connectconformance() {
   need_go connectconformance connectrpc.com/conformance/cmd/connectconformance@v1.0.7
 }
+need_ghz() { need_go ghz github.com/bojand/ghz/cmd/ghz@v0.93.0; }
 need_grpc_health_probe() {
   need_go grpc-health-probe github.com/grpc-ecosystem/grpc-health-probe@v0.4.63
 }
+# grpc-go's own interop programs, as grpc-interop-client and grpc-interop-server.
+need_grpc_interop() {
+  need_go grpc-interop-client google.golang.org/grpc/interop/client@v1.85.0
+  need_go grpc-interop-server google.golang.org/grpc/interop/server@v1.85.0
+}
 need_grpcurl() { need_go grpcurl github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4; }
+need_h2spec() { need_go h2spec github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible; }
 need_redis() { need_apt redis-server:redis-server redis-sentinel:redis-sentinel; }
 need_shellcheck() { need_apt shellcheck:shellcheck; }
