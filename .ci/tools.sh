@@ -12,7 +12,7 @@
 
 export TOOLS=${TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/quill-ci}
 case :$PATH: in
-  *":$TOOLS/bin:"*) ;;
+  *":$TOOLS/bin:$TOOLS/venv/bin:"*) ;;
   *) export PATH="$TOOLS/bin:$TOOLS/venv/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH" ;;
 esac
 
@@ -80,6 +80,13 @@ need_cargo() {
 need_actionlint() { need_go actionlint github.com/rhysd/actionlint/cmd/actionlint@v1.7.12; }
 need_buf() { need_pip buf-bin==1.75.0; }
 need_cargo_deny() { need_cargo cargo-deny 0.20.2; }
+# The npm packages of conformance/clients, at the versions of its lock file.
+need_clients() {
+  local folder=conformance/clients
+  cmp -s "$folder/package-lock.json" "$folder/node_modules/.quill-lock" ||
+    { _quietly npm ci --ignore-scripts --prefix "$folder" &&
+      cp "$folder/package-lock.json" "$folder/node_modules/.quill-lock"; }
+}
 need_connectconformance() {
   need_go connectconformance connectrpc.com/conformance/cmd/connectconformance@v1.0.7
 }
@@ -92,6 +99,7 @@ need_grpc_interop() {
   need_go grpc-interop-client google.golang.org/grpc/interop/client@v1.85.0
   need_go grpc-interop-server google.golang.org/grpc/interop/server@v1.85.0
 }
+need_grpcio() { need_pip grpcio==1.85.3 grpcio-status==1.85.3 protobuf==7.36.2; }
 need_grpcurl() { need_go grpcurl github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4; }
 need_h2spec() { need_go h2spec github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible; }
 need_redis() { need_apt redis-server:redis-server redis-sentinel:redis-sentinel; }

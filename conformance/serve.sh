@@ -54,7 +54,7 @@ serve() {
 # Prints the first line of a file that a server writes, once it is there.
 _await_line() {
   for _ in $(seq 300); do
-    [[ $(wc -l <"$1" 2>/dev/null || echo 0) -eq 0 ]] || break
+    [[ ! -s $1 ]] || break
     sleep 0.1
   done
   head -n 1 "$1"
@@ -115,4 +115,16 @@ go_client_cases() {
   done
   echo "$label: $passed of ${#cases[@]} cases passed"
   [[ $passed -eq ${#cases[@]} ]]
+}
+
+# Sets DESCRIPTORS: the demo's services and the interop service, as one
+# descriptor set, for clients that need no generated code.
+describe_services() {
+  need_buf
+  DESCRIPTORS=$_folder/services.binpb
+  local folder
+  for folder in crates/quill-cli/proto conformance/grpc-interop/proto; do
+    # Two sets one after the other are one set.
+    buf build "$folder" -o -#format=binpb
+  done >"$DESCRIPTORS"
 }
