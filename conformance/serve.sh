@@ -7,7 +7,7 @@
 #   free_port                      prints a port that was free just now
 #   serve PROGRAM ARGUMENT...      starts a server in the background
 #   serve_port PROGRAM ARGUMENT... starts one that prints its port; sets PORT
-#   serve_demo ARGUMENT...         starts `quill demo`; sets PORT
+#   serve_quill demo ARGUMENT...   starts `quill demo`; sets PORT
 #   await_port PORT                waits until somebody listens there
 
 # The same target folder as the tests'.
@@ -47,6 +47,8 @@ free_port() {
 serve() {
   local name
   name=$(basename "$1")
+  # Nobody is to read what the last server of this name wrote.
+  rm -f "$_folder/$name.out"
   "$@" >"$_folder/$name.out" 2>"$_folder/$name.err" &
   _servers+=($!)
 }
@@ -66,10 +68,10 @@ serve_port() {
   [[ -n $PORT ]] || { cat "$_folder/$(basename "$1").err" >&2; return 1; }
 }
 
-serve_demo() {
-  rm -f "$_folder/demo.port"
-  serve "$CARGO_TARGET_DIR/debug/quill" demo --listen 127.0.0.1:0 --port-file "$_folder/demo.port" "$@"
-  PORT=$(_await_line "$_folder/demo.port")
+serve_quill() {
+  rm -f "$_folder/quill.port"
+  serve "$CARGO_TARGET_DIR/debug/quill" "$@" --listen 127.0.0.1:0 --port-file "$_folder/quill.port"
+  PORT=$(_await_line "$_folder/quill.port")
   [[ -n $PORT ]] || { cat "$_folder/quill.err" >&2; return 1; }
 }
 
@@ -93,10 +95,12 @@ go_cases=(
 )
 
 # go_client_cases LABEL PORT [CASE...]: grpc-go's interop client against a
-# server; a line for each case, then how many passed. Fails when one failed.
+# server; a line for each case, then how many passed. Sets PASSED to these.
+# Fails when one failed.
 go_client_cases() {
-  local label=$1 port=$2 case cases passed=0
+  local label=$1 port=$2 case cases
   shift 2
+  PASSED=()
   cases=("$@")
   [[ $# -gt 0 ]] || cases=("${go_cases[@]}")
   for case in "${cases[@]}"; do
@@ -107,14 +111,14 @@ go_client_cases() {
     if timeout 40 grpc-interop-client -server_host 127.0.0.1 -server_port "$port" \
       -test_case "$case" "${options[@]}" >"$_folder/case" 2>&1; then
       echo "$case: ok"
-      passed=$((passed + 1))
+      PASSED+=("$case")
     else
       echo "$case: FAILED"
       tail -n 5 "$_folder/case"
     fi
   done
-  echo "$label: $passed of ${#cases[@]} cases passed"
-  [[ $passed -eq ${#cases[@]} ]]
+  echo "$label: ${#PASSED[@]} of ${#cases[@]} cases passed"
+  [[ ${#PASSED[@]} -eq ${#cases[@]} ]]
 }
 
 # Sets DESCRIPTORS: the demo's services and the interop service, as one
