@@ -31,6 +31,10 @@ deny *checks="advisories bans licenses sources":
 hack:
     cargo hack check --workspace --each-feature --no-dev-deps
 
+# More clients of others, and gRPC's cases through proxies; needs Go, Node, Python, Java and Maven
+interop-full *parts:
+    conformance/interop-full {{ parts }}
+
 # Fuzzes one of the targets in fuzz/ for some seconds; needs cargo-fuzz and a nightly toolchain
 fuzz target seconds="60":
     mkdir -p fuzz/corpus/{{ target }}

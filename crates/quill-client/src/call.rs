@@ -76,6 +76,10 @@ impl QuillClient {
 
     /// Calls a method that takes a stream and answers with one.
     ///
+    /// Resolves with the head of the answer, while requests are being sent.
+    /// Some servers send it only with their first message: a request that this
+    /// message answers must be on its way before, or the two wait for each other.
+    ///
     /// # Errors
     /// As [`unary`](Self::unary); later failures come out of the stream.
     pub async fn bidi_streaming<Req, Res, S>(
