@@ -29,7 +29,9 @@ pub struct Channel(Arc<Pool>);
 /// it speaks is known before the request is written.
 pub struct Lease {
     pool: Arc<Pool>,
-    held: Held,
+    version: HttpVersion,
+    /// `None` once it is in use.
+    held: Option<Held>,
 }
 
 impl Channel {
@@ -63,11 +65,7 @@ impl Channel {
     /// # Errors
     /// No connection can be made.
     pub async fn connect(&self) -> Result<(), TransportError> {
-        match self.0.hold(false, None).await? {
-            Held::Http2(..) => {}
-            Held::Http1(sender, _) => self.0.give_back(sender),
-        }
-        Ok(())
+        self.lease(None).await.map(drop)
     }
 
     /// Waits for room for one exchange, on a connection that is there or made
@@ -79,9 +77,7 @@ impl Channel {
     /// No connection can be made; or the deadline passed
     /// ([`TransportErrorKind::Timeout`]), with what was waited for.
     pub async fn lease(&self, deadline: Option<Instant>) -> Result<Lease, TransportError> {
-        let held = self.0.hold(false, deadline).await?;
-        let pool = Arc::clone(&self.0);
-        Ok(Lease { pool, held })
+        Lease::of(Arc::clone(&self.0), false, deadline).await
     }
 
     /// Sends a request, whatever version of HTTP it leaves on: a
@@ -107,13 +103,27 @@ impl fmt::Debug for Channel {
 }
 
 impl Lease {
+    async fn of(
+        pool: Arc<Pool>,
+        fresh: bool,
+        deadline: Option<Instant>,
+    ) -> Result<Self, TransportError> {
+        let held = pool.hold(fresh, deadline).await?;
+        let version = match held {
+            Held::Http1(..) => HttpVersion::Http1,
+            Held::Http2(..) => HttpVersion::Http2,
+        };
+        Ok(Self {
+            pool,
+            version,
+            held: Some(held),
+        })
+    }
+
     /// The version of HTTP that the request will leave on.
     #[must_use]
     pub fn version(&self) -> HttpVersion {
-        match self.held {
-            Held::Http1(..) => HttpVersion::Http1,
-            Held::Http2(..) => HttpVersion::Http2,
-        }
+        self.version
     }
 
     /// Sends a request; resolves with the answer's head, which may come before
@@ -134,15 +144,16 @@ impl Lease {
         mut head: RequestHead,
         body: impl Body + 'static,
     ) -> Result<(ResponseHead, RecvBody), TransportError> {
-        let Self { pool, held } = self;
-        if !pool.endpoint.prefix().is_empty() {
-            head.target.insert_str(0, pool.endpoint.prefix());
+        let endpoint = &self.pool.endpoint;
+        if !endpoint.prefix().is_empty() {
+            head.target.insert_str(0, endpoint.prefix());
         }
         if head.authority.is_empty() {
-            pool.endpoint.authority().clone_into(&mut head.authority);
+            endpoint.authority().clone_into(&mut head.authority);
         }
-        let source = Source::new(Box::pin(body));
-        let failed = match exchange(&pool, held, &mut head, source).await {
+        head.version = self.version;
+        let pool = Arc::clone(&self.pool);
+        let failed = match self.exchange(&head, Source::new(Box::pin(body))).await {
             Ok(answer) => return Ok(answer),
             Err(failed) => failed,
         };
@@ -150,15 +161,70 @@ impl Lease {
             return Err(told(failed.error));
         };
         tracing::debug!(error = %failed.error, "a request is sent once more");
-        let lease = Self {
-            held: pool.hold(true, None).await?,
-            pool,
-        };
-        if lease.version() != head.version {
+        let lease = Self::of(pool, true, None).await?;
+        if lease.version != head.version {
             return Err(told(failed.error));
         }
-        let second = exchange(&lease.pool, lease.held, &mut head, source).await;
+        let second = lease.exchange(&head, source).await;
         second.map_err(|failed| told(failed.error))
+    }
+
+    async fn exchange(
+        mut self,
+        head: &RequestHead,
+        source: Source,
+    ) -> Result<(ResponseHead, RecvBody), Failed> {
+        let pool = &self.pool;
+        let (head, body, tie) = match self.held.take() {
+            Some(Held::Http2(mut connection, slot)) => {
+                let sent = connection.send(&pool.endpoint, head, source).await;
+                let (head, body, handle) = sent.inspect_err(|failed| {
+                    // A reset ends one stream, a head that can't be sent nothing,
+                    // anything else the connection.
+                    use TransportErrorKind::{Reset, Url};
+                    if !matches!(failed.error.kind(), Reset(_) | Url) {
+                        pool.forget(&connection);
+                    }
+                })?;
+                let tie = AnswerTie {
+                    handle,
+                    slot: Some(slot),
+                    http1: None,
+                };
+                (head, body, tie)
+            }
+            Some(Held::Http1(mut sender, permit)) => {
+                let sent = connection::send_http1(&mut sender, head, source).await;
+                let (head, body, handle) = sent?;
+                let http1 = Some(Http1Tie {
+                    sender,
+                    pool: Arc::downgrade(pool),
+                    has_ended: false,
+                    _permit: permit,
+                });
+                let tie = AnswerTie {
+                    handle,
+                    slot: None,
+                    http1,
+                };
+                (head, body, tie)
+            }
+            None => {
+                let message = "the lease was used before";
+                let error = TransportError::new(TransportErrorKind::Canceled, message);
+                return Err(Failed::for_good(error));
+            }
+        };
+        Ok((head, body.tied(Box::new(tie))))
+    }
+}
+
+impl Drop for Lease {
+    /// A connection that was not used is kept for another exchange.
+    fn drop(&mut self) {
+        if let Some(Held::Http1(sender, _)) = self.held.take() {
+            self.pool.give_back(sender);
+        }
     }
 }
 
@@ -178,51 +244,6 @@ fn told(error: TransportError) -> TransportError {
         return error;
     }
     error.within("the request was not processed and may be made again")
-}
-
-async fn exchange(
-    pool: &Arc<Pool>,
-    held: Held,
-    head: &mut RequestHead,
-    source: Source,
-) -> Result<(ResponseHead, RecvBody), Failed> {
-    match held {
-        Held::Http2(mut connection, slot) => {
-            head.version = HttpVersion::Http2;
-            let sent = connection.send(&pool.endpoint, head, source).await;
-            let (head, body, handle) = sent.inspect_err(|failed| {
-                // A reset ends one stream, a head that can't be sent nothing,
-                // anything else the connection.
-                use TransportErrorKind::{Reset, Url};
-                if !matches!(failed.error.kind(), Reset(_) | Url) {
-                    pool.forget(&connection);
-                }
-            })?;
-            let tie = AnswerTie {
-                handle,
-                slot: Some(slot),
-                http1: None,
-            };
-            Ok((head, body.tied(Box::new(tie))))
-        }
-        Held::Http1(mut sender, permit) => {
-            head.version = HttpVersion::Http1;
-            let sent = connection::send_http1(&mut sender, head, source).await;
-            let (head, body, handle) = sent?;
-            let http1 = Some(Http1Tie {
-                sender,
-                pool: Arc::downgrade(pool),
-                has_ended: false,
-                _permit: permit,
-            });
-            let tie = AnswerTie {
-                handle,
-                slot: None,
-                http1,
-            };
-            Ok((head, body.tied(Box::new(tie))))
-        }
-    }
 }
 
 /// What an answer's body holds on to.

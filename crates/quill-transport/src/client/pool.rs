@@ -67,7 +67,7 @@ pub(super) enum Held {
 
 /// What there is for an exchange on HTTP/2.
 enum Pick {
-    Stream(Multiplexed, StreamSlot),
+    Stream(Held),
     /// Every connection is full, and there are as many as there may be.
     Full,
     /// One is being made, beside so many full ones.
@@ -125,15 +125,16 @@ impl Pool {
         self: &Arc<Self>,
         deadline: Option<Instant>,
     ) -> Result<Option<Held>, TransportError> {
+        if let Some(held) = self.state().take_stream(&self.options) {
+            return Ok(Some(held));
+        }
         let mut was_made = false;
         loop {
             // Registered before the look, so that nothing is missed between.
             let mut room = pin!(self.room.notified());
             room.as_mut().enable();
             match self.pick() {
-                Pick::Stream(connection, slot) => {
-                    return Ok(Some(Held::Http2(connection, slot)));
-                }
+                Pick::Stream(held) => return Ok(Some(held)),
                 Pick::Full => {
                     let connections = self.options.http2_connections_max;
                     by(deadline, room, || self.no_stream(connections)).await?;
@@ -169,17 +170,13 @@ impl Pool {
         )
     }
 
-    /// A stream of the first connection with room, so that those further back
-    /// come to rest; else one more connection, which is made in a task of its
-    /// own, so that a caller that gives up does not take it from the others.
+    /// A stream that is free; else one more connection, which is made in a task
+    /// of its own, so that a caller that gives up does not take it from the
+    /// others.
     fn pick(self: &Arc<Self>) -> Pick {
         let mut state = self.state();
-        state.http2.retain(Multiplexed::is_usable);
-        let streams_max = self.options.http2_streams_max;
-        for connection in &state.http2 {
-            if let Some(slot) = connection.peer().take_stream(streams_max) {
-                return Pick::Stream(connection.clone(), slot);
-            }
+        if let Some(held) = state.take_stream(&self.options) {
+            return Pick::Stream(held);
         }
         let others = state.http2.len();
         if let Some(outcome) = &state.connecting {
@@ -352,6 +349,18 @@ impl Pool {
         });
         state.is_reaping = next.is_some();
         next
+    }
+}
+
+impl State {
+    /// A stream of the first connection with room, so that those further back
+    /// come to rest.
+    fn take_stream(&mut self, options: &ClientOptions) -> Option<Held> {
+        self.http2.retain(Multiplexed::is_usable);
+        self.http2.iter().find_map(|connection| {
+            let slot = connection.peer().take_stream(options.http2_streams_max)?;
+            Some(Held::Http2(connection.clone(), slot))
+        })
     }
 }
 
