@@ -4,9 +4,12 @@ mod channel;
 mod connection;
 mod dial;
 mod endpoint;
+mod multiplexed;
 mod options;
+mod pool;
 mod request_body;
+mod tap;
 
-pub use channel::Channel;
+pub use channel::{Channel, Lease};
 pub use endpoint::Endpoint;
 pub use options::ClientOptions;

@@ -16,6 +16,8 @@ pub enum TransportErrorKind {
     Connect,
     /// The TLS handshake failed.
     Tls,
+    /// The peer does not speak the version of HTTP that it was called in.
+    HttpVersion,
     /// A handshake, a head or a body took too long.
     Timeout,
     /// The peer closed the connection, or it broke.

@@ -23,7 +23,7 @@ mod server;
 
 pub use body::{Body, BoxBody, Chunk, Empty, Full, RecvBody};
 pub use bounds::OptionsError;
-pub use client::{Channel, ClientOptions, Endpoint};
+pub use client::{Channel, ClientOptions, Endpoint, Lease};
 pub use error::{TransportError, TransportErrorKind};
 pub use exchange::{HttpRequest, HttpResponse, Service};
 pub use listener::{BindError, Listener};

@@ -104,6 +104,21 @@ impl Protocol {
     }
 }
 
+impl Wire {
+    /// Whether calls can be made in it over this version of HTTP.
+    ///
+    /// # Errors
+    /// They can't; with what to do in place of that.
+    pub fn works_over(self, version: HttpVersion) -> Result<(), Error> {
+        if self == Wire::Grpc && version == HttpVersion::Http1 {
+            return Err(Error::unimplemented(
+                "gRPC works over HTTP/2 alone, and this connection is HTTP/1.1: use another protocol, such as gRPC-Web",
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Which end of a call a decoder or encoder works for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -234,13 +249,16 @@ impl Call {
 
     /// Client: the version of HTTP that the call leaves on. Over HTTP/1.1, whose
     /// halves do not overlap, it asks for no credits.
-    #[must_use]
-    pub fn over(mut self, version: HttpVersion) -> Self {
+    ///
+    /// # Errors
+    /// The protocol does not work over it.
+    pub fn leaves_on(&mut self, version: HttpVersion) -> Result<(), Error> {
+        self.wire.works_over(version)?;
         self.version = version;
         if version == HttpVersion::Http1 {
             self.credits = None;
         }
-        self
+        Ok(())
     }
 
     /// Takes the message of a request that has no body; then the body, if any,

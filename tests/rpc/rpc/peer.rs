@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quill_core::{Headers, RequestHead, ResponseHead};
-use quill_transport::tls::ClientTls;
 use quill_transport::{
     Body, BoxBody, Channel, Chunk, ClientOptions, Endpoint, Full, HttpRequest, HttpResponse,
     HttpServer, Listener, RecvBody, Running, Service, TransportError,
@@ -162,9 +161,8 @@ impl Http1 {
 
 /// Connections of HTTP/2 to a server, for any heads and bodies.
 pub(crate) fn http2(url: &str) -> Channel {
-    let tls = ClientTls::builder().build().expect("TLS");
     let endpoint = Endpoint::parse(url).expect("a URL");
-    Channel::new(endpoint, ClientOptions::default(), tls).expect("a channel")
+    Channel::new(endpoint, ClientOptions::default(), None).expect("a channel")
 }
 
 pub(crate) fn head(path: &str, fields: &[(&str, &str)]) -> RequestHead {

@@ -1,42 +1,22 @@
-//! A client's connection, once it is made.
+//! What the connections of both versions of HTTP share, and those of HTTP/1.1.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use quill_core::{HttpVersion, RequestHead, ResponseHead};
 
-use super::dial::Dialed;
-use super::endpoint::Endpoint;
 use super::options::ClientOptions;
 use super::request_body::{Handle, RequestBody, Source};
 use crate::body::RecvBody;
-use crate::error::{TransportError, TransportErrorKind};
+use crate::error::TransportError;
+use crate::io::Io;
 use crate::{fields, hyper_error};
-
-/// Streams that are remembered for a while after they were reset here: what
-/// the server sends on one that is forgotten counts as its fault, and many
-/// such faults end the connection.
-const RESET_STREAMS_MAX: usize = 1000;
 
 /// How often a ping interval may be doubled.
 const PING_DOUBLINGS_MAX: u32 = 16;
-
-/// A connection's sender.
-pub(super) enum Connection {
-    Http1(http1::SendRequest<RequestBody>),
-    Http2(Multiplexed),
-}
-
-/// An HTTP/2 connection; clones share it.
-#[derive(Clone)]
-pub(super) struct Multiplexed {
-    sender: http2::SendRequest<RequestBody>,
-    /// Whether the server has ever answered here, and so speaks HTTP/2.
-    answered: Arc<AtomicBool>,
-}
 
 /// A request that failed, and its body where it can be sent again.
 pub(super) struct Failed {
@@ -44,132 +24,51 @@ pub(super) struct Failed {
     pub(super) source: Option<Source>,
 }
 
+impl Failed {
+    /// Another attempt would fail in the same way.
+    pub(super) fn for_good(error: TransportError) -> Self {
+        Self {
+            error,
+            source: None,
+        }
+    }
+}
+
 /// How often servers asked for fewer pings.
 #[derive(Clone, Default)]
 pub(super) struct Calm(Arc<AtomicU32>);
 
 impl Calm {
-    fn interval(&self, interval: Duration) -> Duration {
+    /// The interval between pings that is left of this one.
+    pub(super) fn interval(&self, interval: Duration) -> Duration {
         let doublings = self.0.load(Ordering::Relaxed).min(PING_DOUBLINGS_MAX);
         interval.saturating_mul(1 << doublings)
     }
 
-    fn double(&self) {
+    pub(super) fn double(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Connection {
-    /// Begins HTTP on a byte stream; the connection's task is spawned.
-    pub(super) async fn begin(
-        dialed: Dialed,
-        options: &ClientOptions,
-        calm: &Calm,
-    ) -> Result<Self, TransportError> {
-        let io = TokioIo::new(dialed.io);
-        let failed = |error| {
+/// Begins HTTP/1.1 on a byte stream; the connection's task is spawned.
+pub(super) async fn begin_http1(
+    io: Io,
+    options: &ClientOptions,
+) -> Result<http1::SendRequest<RequestBody>, TransportError> {
+    let (sender, connection) = http1::Builder::new()
+        .max_header_size(options.headers_bytes_max as usize)
+        .handshake(TokioIo::new(io))
+        .await
+        .map_err(|error| {
             let error = hyper_error::exchange(error).unprocessed();
             error.within("the connection could not be begun")
-        };
-        if dialed.version == HttpVersion::Http1 {
-            let (sender, connection) = http1::Builder::new()
-                .max_header_size(options.headers_bytes_max as usize)
-                .handshake(io)
-                .await
-                .map_err(failed)?;
-            tokio::spawn(async move {
-                if let Err(error) = connection.await {
-                    tracing::debug!(error = %hyper_error::chain(&error), "a connection failed");
-                }
-            });
-            return Ok(Self::Http1(sender));
+        })?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(error = %hyper_error::chain(&error), "a connection failed");
         }
-        let mut builder = http2::Builder::new(TokioExecutor::new());
-        builder
-            .timer(TokioTimer::new())
-            .initial_stream_window_size(options.http2_stream_window_bytes)
-            .initial_connection_window_size(options.http2_connection_window_bytes)
-            .max_frame_size(options.http2_frame_bytes_max)
-            .max_header_list_size(options.headers_bytes_max)
-            .max_send_buf_size(options.http2_send_buffer_bytes_max)
-            .max_concurrent_reset_streams(RESET_STREAMS_MAX)
-            .keep_alive_interval(
-                options
-                    .http2_ping_interval
-                    .map(|every| calm.interval(every)),
-            )
-            .keep_alive_timeout(options.http2_ping_timeout)
-            .keep_alive_while_idle(options.http2_ping_while_idle);
-        if options.http2_adaptive_window {
-            builder.adaptive_window(true);
-        }
-        let (sender, connection) = builder.handshake(io).await.map_err(failed)?;
-        let calm = calm.clone();
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                if hyper_error::asks_for_calm(&error) {
-                    calm.double();
-                }
-                tracing::debug!(error = %hyper_error::chain(&error), "a connection failed");
-            }
-        });
-        Ok(Self::Http2(Multiplexed {
-            sender,
-            answered: Arc::default(),
-        }))
-    }
-}
-
-impl Multiplexed {
-    pub(super) fn is_closed(&self) -> bool {
-        self.sender.is_closed()
-    }
-
-    /// Whether both are the same connection.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.answered, &other.answered)
-    }
-
-    pub(super) async fn send(
-        &mut self,
-        endpoint: &Endpoint,
-        head: &RequestHead,
-        source: Source,
-    ) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
-        let parts = match fields::request_to_http(head, Some(endpoint.scheme())) {
-            Ok(parts) => parts,
-            Err(error) => {
-                return Err(Failed {
-                    error,
-                    source: None,
-                });
-            }
-        };
-        let (body, handle) = source.send();
-        let guard = CallOff(&handle);
-        let request = http::Request::from_parts(parts, body);
-        match self.sender.try_send_request(request).await {
-            Ok(response) => {
-                self.answered.store(true, Ordering::Relaxed);
-                let (head, body) = received(response, &handle, HttpVersion::Http2);
-                std::mem::forget(guard);
-                Ok((head, body, handle))
-            }
-            Err(refused) => {
-                let mut failed = refused_by(refused, &handle).await;
-                let is_broken = matches!(
-                    failed.error.kind(),
-                    TransportErrorKind::Protocol | TransportErrorKind::Closed
-                );
-                if is_broken && !self.answered.load(Ordering::Relaxed) {
-                    failed.error = failed.error.within(
-                        "the server has never answered on this connection; does it speak HTTP/2? (for HTTP/1.1 use the client's http1 option)",
-                    );
-                }
-                Err(failed)
-            }
-        }
-    }
+    });
+    Ok(sender)
 }
 
 /// Sends a request on an HTTP/1.1 connection that is ready.
@@ -180,12 +79,7 @@ pub(super) async fn send_http1(
 ) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
     let parts = match fields::request_to_http(head, None) {
         Ok(parts) => parts,
-        Err(error) => {
-            return Err(Failed {
-                error,
-                source: None,
-            });
-        }
+        Err(error) => return Err(Failed::for_good(error)),
     };
     let (body, handle) = source.send();
     let guard = CallOff(&handle);
@@ -201,7 +95,7 @@ pub(super) async fn send_http1(
 }
 
 /// A request whose future is dropped takes its body along.
-struct CallOff<'a>(&'a Handle);
+pub(super) struct CallOff<'a>(pub(super) &'a Handle);
 
 impl Drop for CallOff<'_> {
     fn drop(&mut self) {
@@ -209,7 +103,7 @@ impl Drop for CallOff<'_> {
     }
 }
 
-fn received(
+pub(super) fn received(
     response: http::Response<hyper::body::Incoming>,
     handle: &Handle,
     version: HttpVersion,
@@ -222,7 +116,8 @@ fn received(
     )
 }
 
-async fn refused_by(
+/// What became of a request that the connection did not answer.
+pub(super) async fn refused_by(
     mut refused: hyper::client::conn::TrySendError<http::Request<RequestBody>>,
     handle: &Handle,
 ) -> Failed {

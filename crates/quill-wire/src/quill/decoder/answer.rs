@@ -147,8 +147,10 @@ impl Failure {
         self.chunks.push(bytes);
     }
 
+    /// The failure: as soon as the document is whole, or at once where the head
+    /// is all that counts.
     pub(super) fn next(&mut self) -> Option<Event> {
-        if self.delivered || !self.is_whole {
+        if self.delivered || self.is_problem && !self.is_whole {
             return None;
         }
         self.delivered = true;
