@@ -80,7 +80,12 @@ need_cargo() {
 need_actionlint() { need_go actionlint github.com/rhysd/actionlint/cmd/actionlint@v1.7.12; }
 need_buf() { need_pip buf-bin==1.75.0; }
 need_cargo_deny() { need_cargo cargo-deny 0.20.2; }
-need_chromium() { need_apt chromium:chromium; }
+# Sets CHROMIUM to the browser, or to its sibling that is there already.
+need_chromium() {
+  CHROMIUM=$(command -v chromium || command -v google-chrome) ||
+    { need_apt chromium:chromium && CHROMIUM=$(command -v chromium); } || return
+  export CHROMIUM
+}
 # The npm packages of conformance/clients, at the versions of its lock file.
 need_clients() {
   local folder=conformance/clients

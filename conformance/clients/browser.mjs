@@ -26,7 +26,7 @@ const listening = (port) => new Promise((done) => server.listen(port, "127.0.0.1
 await listening(Number(port));
 
 const browser = await chromium.launch({
-  executablePath: "/usr/bin/chromium",
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox"],
 });
 // Runs the cases in a page of this host; another host is another origin.

@@ -91,6 +91,10 @@ impl Caller {
 }
 
 /// Fails when what came is not what was expected.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "most callers compare values that are made for it"
+)]
 fn equal<T: PartialEq + fmt::Debug>(what: &str, came: T, expected: T) -> Result<(), Failure> {
     if came == expected {
         return Ok(());

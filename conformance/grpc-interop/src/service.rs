@@ -57,12 +57,14 @@ impl TestService for Test {
         if let Some(report) = asked.orca_per_query_report.into_option() {
             load::write(&load::asked(report), &mut trailers)?;
         }
+        let server_id = if asked.fill_server_id {
+            self.id.clone()
+        } else {
+            String::new()
+        };
         let answer = SimpleResponse {
             payload: payload(asked.response_size)?.into(),
-            server_id: asked
-                .fill_server_id
-                .then(|| self.id.clone())
-                .unwrap_or_default(),
+            server_id,
             ..Default::default()
         };
         Ok(Response::from_parts(answer, metadata, trailers))

@@ -32,7 +32,7 @@ impl Caller {
 
     pub(super) async fn cancel_after_first_response(&self) -> Result<(), Failure> {
         let (sender, requests) = requests();
-        sender.send(ping((27_182, 31_415)))?;
+        sender.send(ping((27_182, 31_415))).await?;
         let mut answers = self.test.full_duplex_call(requests).await?.into_inner();
         check_answer(answers.message().await?, 31_415)?;
         drop(answers);

@@ -47,10 +47,9 @@ impl Caller {
             request
         });
         // As in ping_pong, the first goes before the head is waited for.
-        asking
-            .next()
-            .map(|request| sender.send(request))
-            .transpose()?;
+        if let Some(request) = asking.next() {
+            sender.send(request).await?;
+        }
         let mut answers = self.test.full_duplex_call(requests).await?.into_inner();
         for report in &loads {
             check_answer(answers.message().await?, 1)?;
@@ -62,10 +61,9 @@ impl Caller {
                 seen = reports.message().await?;
             }
             equal("the server's load", seen, Some(asked(report.clone())))?;
-            asking
-                .next()
-                .map(|request| sender.send(request))
-                .transpose()?;
+            if let Some(request) = asking.next() {
+                sender.send(request).await?;
+            }
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ impl Caller {
         check(&head, &trailers)?;
 
         let (sender, requests) = requests();
-        sender.send(ping((1, 1)))?;
+        sender.send(ping((1, 1))).await?;
         let answer = self.test.full_duplex_call(with_metadata(requests)?).await?;
         let (mut answers, head, _) = answer.into_parts();
         check_answer(answers.message().await?, 1)?;

@@ -72,11 +72,15 @@ impl Caller {
         let mut pings = REQUEST_BYTES.into_iter().zip(RESPONSE_BYTES).map(ping);
         // The server's head may come with its first answer, so that is asked
         // for before the head is waited for.
-        pings.next().map(|ping| sender.send(ping)).transpose()?;
+        if let Some(ping) = pings.next() {
+            sender.send(ping).await?;
+        }
         let mut answers = self.test.full_duplex_call(requests).await?.into_inner();
         for bytes in RESPONSE_BYTES {
             check_answer(answers.message().await?, bytes)?;
-            pings.next().map(|ping| sender.send(ping)).transpose()?;
+            if let Some(ping) = pings.next() {
+                sender.send(ping).await?;
+            }
         }
         drop(sender);
         equal("after the last answer", answers.message().await?, None)
@@ -89,12 +93,13 @@ impl Caller {
     }
 }
 
-/// A stream of requests that are sent one by one; it ends with its sender.
+/// A stream of requests that are sent one by one; it ends with its sender. The
+/// first can be sent before anything takes it.
 pub(super) fn requests() -> (
-    mpsc::UnboundedSender<StreamingOutputCallRequest>,
+    mpsc::Sender<StreamingOutputCallRequest>,
     impl futures_util::Stream<Item = StreamingOutputCallRequest> + Send,
 ) {
-    let (sender, receiver) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::channel(1);
     let requests = stream::unfold(receiver, |mut receiver| async move {
         Some((receiver.recv().await?, receiver))
     });

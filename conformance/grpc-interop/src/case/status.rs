@@ -13,10 +13,12 @@ impl Caller {
         let message = "test status message";
         self.unary_status(message).await?;
         let (sender, requests) = requests();
-        sender.send(StreamingOutputCallRequest {
-            response_status: unknown(message).into(),
-            ..Default::default()
-        })?;
+        sender
+            .send(StreamingOutputCallRequest {
+                response_status: unknown(message).into(),
+                ..Default::default()
+            })
+            .await?;
         drop(sender);
         let ended = match self.test.full_duplex_call(requests).await {
             Ok(answers) => answers.into_inner().message().await.err(),
@@ -53,10 +55,12 @@ impl Caller {
 
     pub(super) async fn timeout_on_sleeping_server(&self) -> Result<(), Failure> {
         let (sender, requests) = requests();
-        sender.send(StreamingOutputCallRequest {
-            payload: zeros(27_182).into(),
-            ..Default::default()
-        })?;
+        sender
+            .send(StreamingOutputCallRequest {
+                payload: zeros(27_182).into(),
+                ..Default::default()
+            })
+            .await?;
         let request = Request::new(requests).with_timeout(Duration::from_millis(1));
         let ended = match self.test.full_duplex_call(request).await {
             Ok(answers) => answers.into_inner().message().await.err(),
