@@ -13,10 +13,11 @@ use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 use tower_layer::{Identity, Layer, Stack as LayerStack};
 
+use crate::cors::{Cors, CorsFields};
 use crate::dispatch::{Dispatch, Fallback};
 use crate::error::ServeError;
 use crate::handler::Handler;
-use crate::http_service::{BoxHttpService, HttpLayer, HttpService};
+use crate::http_service::{BoxHttpService, Front, HttpLayer, HttpService};
 use crate::routes::{Routes, Service};
 use crate::server::BoundServer;
 use crate::stack::{BoxStack, Handlers, Stack};
@@ -34,6 +35,7 @@ pub struct ServerBuilder<L = Identity> {
     layers: L,
     is_layered: bool,
     http_layers: Vec<HttpLayer>,
+    cors: Option<Cors>,
     fallback: Option<Fallback>,
     wire: WireOptions,
     transport: ServerOptions,
@@ -48,6 +50,7 @@ impl ServerBuilder {
             layers: Identity::new(),
             is_layered: false,
             http_layers: Vec::new(),
+            cors: None,
             fallback: None,
             wire: WireOptions::default(),
             transport: ServerOptions::default(),
@@ -81,6 +84,7 @@ impl<L> ServerBuilder<L> {
             layers: LayerStack::new(layer, self.layers),
             is_layered: true,
             http_layers: self.http_layers,
+            cors: self.cors,
             fallback: self.fallback,
             wire: self.wire,
             transport: self.transport,
@@ -108,6 +112,13 @@ impl<L> ServerBuilder<L> {
         B::Error: Into<BoxError>,
     {
         self.http_layers.push(HttpLayer::new(layer));
+        self
+    }
+
+    /// Lets pages of other origins call from a browser; none unless set. It
+    /// stands before all layers, whenever it is set.
+    pub fn cors(mut self, cors: Cors) -> Self {
+        self.cors = Some(cors);
         self
     }
 
@@ -263,17 +274,26 @@ impl<L: RpcLayers> ServerBuilder<L> {
             http = http.with_tls(tls);
         }
         let drain_limit = self.drain_limit;
-        let layers = std::mem::take(&mut self.http_layers);
-        let dispatch = self.into_dispatch();
-        let service = HttpLayer::wrap(&layers, dispatch);
-        Ok(BoundServer::new(http, service, drain_limit))
+        let cors = self.cors.as_ref().map(Cors::build).transpose()?;
+        let front = self.into_front(cors);
+        Ok(BoundServer::new(http, front, drain_limit))
     }
 
     /// The server as a tower service of `http` requests, to be mounted in axum
     /// or on another HTTP server: `axum::Router::new().fallback_service(..)`.
-    pub fn into_http_service(mut self) -> HttpService {
+    /// What `bind` refuses about [`cors`](Self::cors) is logged, and no origin
+    /// is let in.
+    pub fn into_http_service(self) -> HttpService {
+        let cors = self.cors.as_ref().and_then(|cors| {
+            let built = cors.build();
+            built.inspect_err(|error| tracing::error!(%error)).ok()
+        });
+        HttpService::new(self.into_front(cors))
+    }
+
+    fn into_front(mut self, cors: Option<CorsFields>) -> Front {
         let layers = std::mem::take(&mut self.http_layers);
-        HttpService::new(HttpLayer::wrap(&layers, self.into_dispatch()))
+        Front::new(cors, &layers, self.into_dispatch())
     }
 
     fn check(&self) -> Result<(), ServeError> {

@@ -48,8 +48,8 @@ pub use quill_wire::Protocol;
 pub use quill_client::{ClientBuilder, ConnectError, QuillClient};
 #[cfg(feature = "server")]
 pub use quill_server::{
-    BoundServer, Handler, Routes, RpcLayers, RunningServer, ServeError, Server, ServerBuilder,
-    Service, shutdown_signal,
+    BoundServer, Cors, Handler, Routes, RpcLayers, RunningServer, ServeError, Server,
+    ServerBuilder, Service, shutdown_signal,
 };
 
 pub use quill_transport::{ClientOptions, Drained, HttpVersions, Listener, ServerOptions};

@@ -1,6 +1,7 @@
 //! Calls between Quill's server and client over real sockets.
 
 mod cases;
+mod cors;
 mod credits;
 mod endings;
 mod layers;
