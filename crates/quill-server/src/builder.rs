@@ -176,7 +176,8 @@ impl<L> ServerBuilder<L> {
         self
     }
 
-    /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip stops at 9.
+    /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip and deflate
+    /// stop at 9, br at 11; snappy has no levels.
     pub fn compression_level(mut self, level: u8) -> Self {
         self.wire.compression_level = level;
         self

@@ -30,7 +30,8 @@
 //! through handlers, errors, streams, TLS, middleware and clients, and its
 //! examples run each of them.
 //!
-//! Features, all additive: `server` and `client`, both on by default.
+//! Features, all additive: `server` and `client`, both on by default; `br`,
+//! `deflate` and `snappy`, each an [`Encoding`] more for the builders' `encodings`.
 
 mod include_proto;
 
