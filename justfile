@@ -35,6 +35,10 @@ hack:
 interop-full *parts:
     conformance/interop-full {{ parts }}
 
+# The Connect conformance suite in one mode, server or client; needs Go
+conformance mode config="conformance/all-encodings.yaml" *args:
+    conformance/run {{ mode }} {{ config }} {{ args }}
+
 # Fuzzes one of the targets in fuzz/ for some seconds; needs cargo-fuzz and a nightly toolchain
 fuzz target seconds="60":
     mkdir -p fuzz/corpus/{{ target }}

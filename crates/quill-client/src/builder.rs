@@ -95,7 +95,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip stops at 9.
+    /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip and deflate
+    /// stop at 9, br at 11; snappy has no levels.
     pub fn compression_level(mut self, level: u8) -> Self {
         self.options.compression_level = level;
         self

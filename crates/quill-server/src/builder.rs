@@ -18,6 +18,7 @@ use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 use tower_layer::{Identity, Layer, Stack as LayerStack};
 
+use crate::cors::Cors;
 use crate::dispatch::{Dispatch, Fallback, Receiving};
 use crate::error::ServeError;
 use crate::handler::Handler;
@@ -49,6 +50,7 @@ pub struct ServerBuilder<L = Identity> {
 struct Settings {
     routes: Routes,
     http_layers: Vec<HttpLayer>,
+    cors: Option<Cors>,
     fallback: Option<Fallback>,
     wire: WireOptions,
     held_bytes_max: Option<usize>,
@@ -67,6 +69,7 @@ impl ServerBuilder {
             settings: Settings {
                 routes: Routes::new(),
                 http_layers: Vec::new(),
+                cors: None,
                 fallback: None,
                 wire: WireOptions::default(),
                 held_bytes_max: None,
@@ -125,6 +128,13 @@ impl<L> ServerBuilder<L> {
         B::Error: Into<BoxError>,
     {
         self.settings.http_layers.push(HttpLayer::new(layer));
+        self
+    }
+
+    /// Lets pages of other origins call from a browser; none unless set. It
+    /// stands before all layers, whenever it is set.
+    pub fn cors(mut self, cors: Cors) -> Self {
+        self.settings.cors = Some(cors);
         self
     }
 
@@ -208,7 +218,8 @@ impl<L> ServerBuilder<L> {
         self
     }
 
-    /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip stops at 9.
+    /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip and deflate
+    /// stop at 9, br at 11; snappy has no levels.
     pub fn compression_level(mut self, level: u8) -> Self {
         self.settings.wire.compression_level = level;
         self
@@ -314,7 +325,7 @@ impl<L: RpcLayers> ServerBuilder<L> {
             limit: self.settings.drain_limit.unwrap_or(DRAIN_LIMIT_DEFAULT),
             begun: Cancellation::new(),
         };
-        let service = self.into_front(budget.clone(), drain.begun.clone());
+        let service = self.into_front(budget.clone(), drain.begun.clone())?;
         Ok(BoundServer::new(http, service, budget, drain))
     }
 
@@ -341,14 +352,14 @@ impl<L: RpcLayers> ServerBuilder<L> {
             )));
         }
         let budget = self.settings.budget();
-        Ok(HttpService::new(
-            self.into_front(budget, Cancellation::new()),
-        ))
+        let front = self.into_front(budget, Cancellation::new())?;
+        Ok(HttpService::new(front))
     }
 
-    fn into_front(mut self, budget: Budget, draining: Cancellation) -> Front {
+    fn into_front(mut self, budget: Budget, draining: Cancellation) -> Result<Front, ServeError> {
         let layers = std::mem::take(&mut self.settings.http_layers);
-        HttpLayer::wrap(&layers, self.into_dispatch(budget, draining))
+        let cors = self.settings.cors.as_ref().map(Cors::build).transpose()?;
+        Ok(Front::new(cors, &layers, self.into_dispatch(budget, draining)))
     }
 
     fn into_dispatch(self, budget: Budget, draining: Cancellation) -> Dispatch {

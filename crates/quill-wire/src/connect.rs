@@ -15,7 +15,7 @@ use crate::protocol::{Call, Refusal, Side, Wire, WireOptions};
 mod body;
 mod end_stream;
 mod error;
-mod fields;
+pub(crate) mod fields;
 mod get;
 pub(crate) mod stream;
 mod timeout;

@@ -15,6 +15,7 @@
     )
 )]
 
+pub mod browser;
 pub mod protocol;
 
 mod base64;

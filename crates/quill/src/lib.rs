@@ -30,7 +30,8 @@
 //! through handlers, errors, streams, TLS, middleware and clients, and its
 //! examples run each of them.
 //!
-//! Features, all additive: `server` and `client`, both on by default.
+//! Features, all additive: `server` and `client`, both on by default; `br`,
+//! `deflate` and `snappy`, each an [`Encoding`] more for the builders' `encodings`.
 
 mod include_proto;
 
@@ -48,8 +49,8 @@ pub use quill_wire::Protocol;
 pub use quill_client::{ClientBuilder, ConnectError, QuillClient};
 #[cfg(feature = "server")]
 pub use quill_server::{
-    BoundServer, Handler, Routes, RpcLayers, RunningServer, ServeError, Server, ServerBuilder,
-    Service, shutdown_signal,
+    BoundServer, Cors, Handler, Routes, RpcLayers, RunningServer, ServeError, Server,
+    ServerBuilder, Service, shutdown_signal,
 };
 
 pub use quill_transport::{ClientOptions, Drained, HttpVersions, Listener, ServerOptions};

@@ -3,6 +3,7 @@
 mod budgets;
 mod building;
 mod cases;
+mod cors;
 mod credits;
 mod endings;
 mod error_bodies;

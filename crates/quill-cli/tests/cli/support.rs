@@ -34,10 +34,15 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub(crate) fn start_with(args: &[&str]) -> Self {
         let port_file = scratch("port");
         let mut child = quill()
             .args(["demo", "--listen", "127.0.0.1:0", "--port-file"])
             .arg(&port_file)
+            .args(args)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
