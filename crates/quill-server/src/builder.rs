@@ -19,7 +19,7 @@ use tower::util::BoxCloneSyncService;
 use tower_layer::{Identity, Layer, Stack as LayerStack};
 
 use crate::cors::Cors;
-use crate::dispatch::{Dispatch, Fallback, Receiving};
+use crate::dispatch::{Allowed, Dispatch, Fallback};
 use crate::error::ServeError;
 use crate::handler::Handler;
 use crate::http_service::{BoxHttpService, Front, HttpLayer, HttpService};
@@ -56,6 +56,7 @@ struct Settings {
     held_bytes_max: Option<usize>,
     connection_held_bytes_max: Option<usize>,
     receive_timeout: Option<Duration>,
+    timeout_max: Option<Duration>,
     transport: Option<ServerOptions>,
     tls: Option<ServerTls>,
     drain_limit: Option<Duration>,
@@ -75,6 +76,7 @@ impl ServerBuilder {
                 held_bytes_max: None,
                 connection_held_bytes_max: None,
                 receive_timeout: Some(RECEIVE_TIMEOUT_DEFAULT),
+                timeout_max: None,
                 transport: None,
                 tls: None,
                 drain_limit: None,
@@ -207,7 +209,7 @@ impl<L> ServerBuilder<L> {
 
     /// Longest time a call may take, whatever its caller asks; no limit unless set.
     pub fn timeout_max(mut self, timeout: Duration) -> Self {
-        self.settings.wire.timeout_max = Some(timeout);
+        self.settings.timeout_max = Some(timeout);
         self
     }
 
@@ -368,6 +370,7 @@ impl<L: RpcLayers> ServerBuilder<L> {
             wire,
             fallback,
             receive_timeout,
+            timeout_max,
             ..
         } = self.settings;
         let routes = Arc::new(routes);
@@ -378,11 +381,12 @@ impl<L: RpcLayers> ServerBuilder<L> {
         } else {
             Stack::Bare(Arc::clone(&routes))
         };
-        let receiving = Receiving {
+        let allowed = Allowed {
             budget,
-            timeout: receive_timeout,
+            receive_timeout,
+            timeout_max,
         };
-        Dispatch::new(routes, stack, wire, receiving, draining, fallback)
+        Dispatch::new(routes, stack, wire, allowed, draining, fallback)
     }
 }
 

@@ -38,15 +38,19 @@ struct Shared {
     stack: Arc<Stack>,
     options: Arc<WireOptions>,
     fallback: Option<Fallback>,
-    receiving: Receiving,
+    allowed: Allowed,
     /// Fires when the server begins to drain.
     draining: Cancellation,
 }
 
-/// What callers may hold, and how long they may stall.
-pub(crate) struct Receiving {
+/// What a server allows its callers, beside what the wire does.
+pub(crate) struct Allowed {
+    /// What their unfinished messages may hold.
     pub(crate) budget: Budget,
-    pub(crate) timeout: Option<Duration>,
+    /// How long they may stall.
+    pub(crate) receive_timeout: Option<Duration>,
+    /// How long a call may take.
+    pub(crate) timeout_max: Option<Duration>,
 }
 
 impl Dispatch {
@@ -54,7 +58,7 @@ impl Dispatch {
         routes: Arc<Routes>,
         stack: Stack,
         options: WireOptions,
-        receiving: Receiving,
+        allowed: Allowed,
         draining: Cancellation,
         fallback: Option<Fallback>,
     ) -> Self {
@@ -62,7 +66,7 @@ impl Dispatch {
             routes,
             stack: Arc::new(stack),
             options: Arc::new(options),
-            receiving,
+            allowed,
             draining,
             fallback,
         }))
@@ -110,11 +114,11 @@ impl Shared {
             Err(refusal) => return refuse(wire, refusal),
         };
         // Another server's connections have no budgets; this server's holds them all.
-        let budget = budget.unwrap_or_else(|| self.receiving.budget.clone());
+        let budget = budget.unwrap_or_else(|| self.allowed.budget.clone());
         let is_whole_owed = !call.method.kind().client_streams();
         let receiver = Receiver::new(call.decoder(Side::Server), body, Side::Server)
             .with_budget(Some(&budget))
-            .with_timeout(self.receiving.timeout, is_whole_owed);
+            .with_timeout(self.allowed.receive_timeout, is_whole_owed);
         let mut call = Exchange::new(self, call, index, receiver);
         call.parts.peer = Some(peer);
         match valid {
@@ -155,7 +159,7 @@ struct Exchange {
 
 impl Exchange {
     fn new(shared: Arc<Shared>, mut call: Call, route: usize, receiver: Receiver) -> Self {
-        let timeout = match (call.timeout, shared.options.timeout_max) {
+        let timeout = match (call.timeout, shared.allowed.timeout_max) {
             (Some(asked), Some(most)) => Some(asked.min(most)),
             (asked, most) => asked.or(most),
         };

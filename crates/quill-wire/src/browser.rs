@@ -1,7 +1,7 @@
 //! What a browser's script may use of the protocols: the fields that CORS has
 //! to name before a request carries them, or a script sees them.
 
-use crate::connect::fields::TRAILER_PREFIX;
+use crate::fields::TRAILER_PREFIX;
 
 /// The methods of calls.
 pub const METHODS: &[&str] = &["GET", "POST"];

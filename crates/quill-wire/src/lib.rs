@@ -22,6 +22,7 @@ mod base64;
 mod chunks;
 mod connect;
 mod envelope;
+mod fields;
 mod grpc;
 mod message;
 mod negotiate;

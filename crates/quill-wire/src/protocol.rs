@@ -136,8 +136,6 @@ pub struct WireOptions {
     pub receive_bytes_max: usize,
     /// Most bytes of a sent message, before compression; 4 MiB by default.
     pub send_bytes_max: usize,
-    /// Longest time a server grants a call, whatever the caller asks; no limit by default.
-    pub timeout_max: Option<Duration>,
     /// Encodings a peer may use towards us, the preferred one first.
     pub accept: Vec<Encoding>,
     /// Whether we compress what we send, where the peer accepts it. A client
@@ -162,7 +160,6 @@ impl Default for WireOptions {
         Self {
             receive_bytes_max: 4 * 1024 * 1024,
             send_bytes_max: 4 * 1024 * 1024,
-            timeout_max: None,
             accept: vec![Encoding::Zstd, Encoding::Gzip],
             compress: true,
             compression_level: 3,
@@ -260,12 +257,6 @@ impl Call {
             self.credits = None;
         }
         Ok(())
-    }
-
-    /// Takes the message of a request that has no body; then the body, if any,
-    /// need not be read.
-    pub fn take_inline_body(&mut self) -> Option<Bytes> {
-        self.inline_body.take()
     }
 }
 

@@ -60,8 +60,19 @@ pub mod tls {
     pub use quill_transport::tls::*;
 }
 
-/// Well-known types of protobuf, such as `Timestamp`.
+/// Well-known types of protobuf, such as `Timestamp`, and what an `Any` needs to
+/// be JSON: a registry of the types that may be in one, set once at the start.
+///
+/// ```
+/// use quill::types::{TypeRegistry, register_wkt_types, set_type_registry};
+///
+/// let mut registry = TypeRegistry::new();
+/// register_wkt_types(&mut registry);
+/// // And those of each generated package: `register_types(&mut registry)`.
+/// set_type_registry(registry);
+/// ```
 pub mod types {
+    pub use buffa::type_registry::{TypeRegistry, set_type_registry};
     pub use buffa_types::*;
 }
 

@@ -345,7 +345,8 @@ async fn a_server_mounted_in_axum_answers_preflights_too() {
     let quill = Server::builder()
         .cors(Cors::origins([APP]))
         .service(ProbeServer::new(Probe::default()))
-        .into_http_service();
+        .into_http_service()
+        .unwrap();
     let router = axum::Router::new().fallback_service(quill);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

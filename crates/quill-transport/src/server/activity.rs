@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
@@ -109,17 +110,20 @@ impl Drop for Mark {
     }
 }
 
-/// A byte stream whose reads are noted, and writes that the peer holds up.
+/// A byte stream behind bytes that were read of it already. Its reads are noted,
+/// and writes that the peer holds up.
 #[derive(Debug)]
 pub(super) struct Watched<T> {
+    ahead: Bytes,
     inner: T,
     activity: Arc<Activity>,
     is_blocked: bool,
 }
 
 impl<T> Watched<T> {
-    pub(super) fn new(inner: T, activity: Arc<Activity>) -> Self {
+    pub(super) fn new(ahead: Bytes, inner: T, activity: Arc<Activity>) -> Self {
         Self {
+            ahead,
             inner,
             activity,
             is_blocked: false,
@@ -141,6 +145,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.ahead.is_empty() {
+            let bytes = self.ahead.len().min(buf.remaining());
+            buf.put_slice(&self.ahead.split_to(bytes));
+            self.activity.bytes_came();
+            return Poll::Ready(Ok(()));
+        }
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(cx, buf);
         if buf.filled().len() > before {

@@ -22,7 +22,7 @@ use super::options::{HttpVersions, ServerOptions};
 use super::responder::Responder;
 use crate::body::LINGER_TIMEOUT;
 use crate::exchange::Service;
-use crate::io::{Io, Rewound, Socket};
+use crate::io::{Io, Socket};
 use crate::tls::{ALPN_HTTP1, ALPN_HTTP2, ServerTls};
 
 /// How an HTTP/2 connection begins (RFC 9113, section 3.4).
@@ -48,7 +48,9 @@ pub(super) struct Connection<S> {
 
 /// A connection that is ready for HTTP.
 struct Opened {
-    io: Rewound<Io>,
+    /// What was read to tell the version of HTTP.
+    ahead: Bytes,
+    io: Io,
     peer: Peer,
 }
 
@@ -81,9 +83,10 @@ impl<S: Service> Connection<S> {
             stream.set_nodelay(true)?;
         }
         let Some(tls) = &self.tls else {
-            let (version, io) = self.recognise(Io::Plain(socket)).await?;
+            let mut io = Io::Plain(socket);
+            let (version, ahead) = self.recognise(&mut io).await?;
             let peer = Peer::new(address, version);
-            return Ok(Opened { io, peer });
+            return Ok(Opened { ahead, io, peer });
         };
         let config = tls.config(self.options.versions);
         let handshake = TlsAcceptor::from(config).accept(socket);
@@ -103,26 +106,26 @@ impl<S: Service> Connection<S> {
             Some(ALPN_HTTP1) => Some(HttpVersion::Http1),
             _ => None,
         };
-        let io = Io::Server(Box::new(stream));
-        let (version, io) = match agreed {
-            Some(version) => (version, Rewound::new(Bytes::new(), io)),
-            None => self.recognise(io).await?,
+        let mut io = Io::Server(Box::new(stream));
+        let (version, ahead) = match agreed {
+            Some(version) => (version, Bytes::new()),
+            None => self.recognise(&mut io).await?,
         };
         let peer = Peer::secure(address, version, certificates);
-        Ok(Opened { io, peer })
+        Ok(Opened { ahead, io, peer })
     }
 
-    /// Tells the version by the first bytes.
-    async fn recognise(&self, mut io: Io) -> io::Result<(HttpVersion, Rewound<Io>)> {
+    /// Tells the version by the first bytes, and gives back what it read of them.
+    async fn recognise(&self, io: &mut Io) -> io::Result<(HttpVersion, Bytes)> {
         match self.options.versions {
-            HttpVersions::Http1 => return Ok((HttpVersion::Http1, Rewound::new(Bytes::new(), io))),
-            HttpVersions::Http2 => return Ok((HttpVersion::Http2, Rewound::new(Bytes::new(), io))),
+            HttpVersions::Http1 => return Ok((HttpVersion::Http1, Bytes::new())),
+            HttpVersions::Http2 => return Ok((HttpVersion::Http2, Bytes::new())),
             HttpVersions::All => {}
         }
         let mut ahead = BytesMut::with_capacity(PREFACE.len());
         let read = async {
             while ahead.len() < PREFACE.len() && PREFACE.starts_with(&ahead) {
-                let mut limited = (&mut io).take((PREFACE.len() - ahead.len()) as u64);
+                let mut limited = (&mut *io).take((PREFACE.len() - ahead.len()) as u64);
                 if limited.read_buf(&mut ahead).await? == 0 {
                     break;
                 }
@@ -139,12 +142,12 @@ impl<S: Service> Connection<S> {
         } else {
             HttpVersion::Http1
         };
-        Ok((version, Rewound::new(ahead.freeze(), io)))
+        Ok((version, ahead.freeze()))
     }
 
     async fn serve_http1(self, opened: Opened) {
         let activity = Activity::new();
-        let io = Watched::new(opened.io, activity.clone());
+        let io = Watched::new(opened.ahead, opened.io, activity.clone());
         let responder = self.responder(opened.peer, &activity);
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -171,7 +174,7 @@ impl<S: Service> Connection<S> {
     async fn serve_http2(self, opened: Opened) {
         let activity = Activity::new();
         let responder = self.responder(opened.peer, &activity);
-        let io = Watched::new(opened.io, activity.clone());
+        let io = Watched::new(opened.ahead, opened.io, activity.clone());
         let options = &self.options;
         let mut builder = http2::Builder::new(Exchanges::new(options.write_timeout));
         builder
@@ -240,14 +243,14 @@ trait HttpConnection: Future<Output = hyper::Result<()>> + Unpin {
     fn finish(self: Pin<&mut Self>);
 }
 
-impl<S: Service> HttpConnection for http1::Connection<TokioIo<Watched<Rewound<Io>>>, Responder<S>> {
+impl<S: Service> HttpConnection for http1::Connection<TokioIo<Watched<Io>>, Responder<S>> {
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
 }
 
 impl<S: Service> HttpConnection
-    for http2::Connection<TokioIo<Watched<Rewound<Io>>>, Responder<S>, Exchanges>
+    for http2::Connection<TokioIo<Watched<Io>>, Responder<S>, Exchanges>
 {
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();

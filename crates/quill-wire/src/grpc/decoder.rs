@@ -8,10 +8,11 @@ use quill_core::{Error, Format, Headers, Metadata, ResponseHead};
 
 use super::content_type::{self, ContentType};
 use super::encodings::{self, ENCODING};
+use super::status;
 use super::text::TextDecoder;
 use super::web_trailers::{self, FLAG_TRAILERS, TRAILERS_BYTES_MAX};
-use super::{metadata, status};
 use crate::envelope::{Envelope, EnvelopeDecoder, FLAG_COMPRESSED};
+use crate::fields;
 use crate::message;
 use crate::protocol::{Call, Decode, Event, Side, Wire, WireOptions};
 
@@ -193,12 +194,12 @@ impl GrpcDecoder {
             Err(_) => leading,
         };
         let malformed = match &last {
-            Some(fields) => metadata::receive_all(fields, &mut metadata),
+            Some(fields) => fields::receive_all(fields, &mut metadata),
             None => Ok(()),
         };
         match result {
             Ok(()) => {
-                malformed?;
+                malformed.map_err(|junk| junk.into_error(Error::internal))?;
                 Ok(metadata)
             }
             // Malformed metadata doesn't hide the status.
@@ -221,7 +222,7 @@ impl GrpcDecoder {
             }
             .unwrap_or_else(|| http_error_of(head));
             // Without what is malformed in it: the answer is an error already.
-            let _ = metadata::receive_all(&head.headers, error.received_metadata_mut());
+            let _ = fields::receive_all(&head.headers, error.received_metadata_mut());
             return Err(error);
         };
         let is_trailers_only = head.headers.first(status::STATUS).is_some();
@@ -273,12 +274,12 @@ impl Decode for GrpcDecoder {
             };
         }
         let mut leading = Metadata::new();
-        let well_formed = metadata::receive_all(&head.headers, &mut leading);
+        let well_formed = fields::receive_all(&head.headers, &mut leading);
         if head.headers.first(status::STATUS).is_some() {
             // What is malformed comes with the end, not to hide the status.
             self.answer.head = Some(head.headers.clone());
         } else {
-            well_formed?;
+            well_formed.map_err(|junk| junk.into_error(Error::internal))?;
         }
         self.answer.leading = leading.clone();
         Ok(leading)
