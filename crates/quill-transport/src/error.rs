@@ -16,7 +16,8 @@ pub enum TransportErrorKind {
     Connect,
     /// The TLS handshake failed.
     Tls,
-    /// The peer does not speak the version of HTTP that it was called in.
+    /// The peer does not speak the version of HTTP that it was called in, or
+    /// closed as soon as it was.
     HttpVersion,
     /// A handshake, a head or a body took too long.
     Timeout,

@@ -21,7 +21,7 @@ use crate::output::call_failure;
 /// Questions of one call.
 const QUESTIONS_MAX: usize = 64;
 /// Finding the schema of the method gets this long.
-const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(15);
+const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Looking up the type of an error's detail is a courtesy: it gets this long.
 const DETAIL_TIMEOUT: Duration = Duration::from_secs(5);
 const HINT: &str = "give the schema with --proto FILE or --descriptor-set FILE";

@@ -146,7 +146,14 @@ fn unbegun(endpoint: &Endpoint, error: Option<hyper::Error>) -> TransportError {
         "the HTTP/2 connection to {endpoint} ended as it began: {why}{}",
         hint(endpoint)
     );
-    let failed = TransportError::new(TransportErrorKind::Connect, message).unprocessed();
+    // Without TLS nothing agreed on HTTP/2, and who does not know its preface
+    // may close before what was said to it is read.
+    let kind = if endpoint.is_secure() {
+        TransportErrorKind::Connect
+    } else {
+        TransportErrorKind::HttpVersion
+    };
+    let failed = TransportError::new(kind, message).unprocessed();
     match error {
         Some(error) => failed.with_source(error),
         None => failed,
