@@ -116,14 +116,31 @@ impl Arena {
     /// comes until the victim ends its half, for at most `patience`. Whether
     /// that came, and what was read (its first 64 KiB).
     pub(crate) async fn exchange(&self, bytes: &[u8], patience: Duration) -> (bool, Vec<u8>) {
+        self.converse(bytes, patience, true).await
+    }
+
+    /// As [`exchange`](Self::exchange) of a request that says `connection:
+    /// close`, and keeps this half open: on HTTP/1.1 its end would give the call up.
+    pub(crate) async fn ask(&self, bytes: &[u8], patience: Duration) -> (bool, Vec<u8>) {
+        self.converse(bytes, patience, false).await
+    }
+
+    async fn converse(&self, bytes: &[u8], patience: Duration, ends: bool) -> (bool, Vec<u8>) {
         let mut answer = Vec::new();
         let exchange = async {
             let mut socket = self.connect().await?;
-            socket.write_all(bytes).await?;
-            socket.shutdown().await?;
-            let mut limited = (&mut socket).take(64 * 1024);
-            limited.read_to_end(&mut answer).await?;
-            io::Result::Ok(())
+            let (mut read, mut write) = socket.split();
+            let writing = async {
+                write.write_all(bytes).await?;
+                if ends {
+                    write.shutdown().await?;
+                }
+                io::Result::Ok(())
+            };
+            let mut limited = (&mut read).take(64 * 1024);
+            // What is refused may be answered while it is being sent.
+            let (_, read) = tokio::join!(writing, limited.read_to_end(&mut answer));
+            read
         };
         // A reset is an end, too.
         let ended = tokio::time::timeout(patience, exchange).await.is_ok();

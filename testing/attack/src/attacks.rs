@@ -90,7 +90,7 @@ pub(crate) const ALL: &[Attack] = &[
         "heads and prefaces, a byte at a time",
         round!(headers::slow),
     )
-    .patient(12),
+    .patient(15),
     Attack::new(
         "slow-bodies",
         "bodies a byte at a time, in each protocol",
@@ -113,7 +113,7 @@ pub(crate) const ALL: &[Attack] = &[
         "10,000 connections that do nothing",
         round!(sockets::idle),
     )
-    .patient(8)
+    .patient(15)
     .old_connections()
     .memory_mib_max(256),
     Attack::new(
@@ -165,7 +165,7 @@ pub(crate) const ALL: &[Attack] = &[
         round!(unfinished::messages),
     )
     .patient(8)
-    .memory_mib_max(256),
+    .memory_mib_max(448),
     Attack::new(
         "quill-call",
         "hostile descriptor sets, reflection and answers to quill call",

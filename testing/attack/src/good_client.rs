@@ -10,9 +10,9 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::victim::Victim;
 
 /// Longest time that a call of a good client may take, on a busy machine.
-pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
+pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// When it is given up.
-const GIVEN_UP: Duration = Duration::from_secs(10);
+const GIVEN_UP: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// How its calls went.

@@ -21,7 +21,7 @@ pub(crate) fn list(attacks: &[Attack]) -> String {
 /// The rows as a table, then every finding.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut text = String::from(
-        "| attack | what was sent (second round) | peak MiB | after MiB | growth of round 2 MiB \
+        "| attack | what was sent (last round) | peak MiB | after each round MiB | last round added MiB \
          | descriptors | good calls, slowest | verdict |\n|---|---|---|---|---|---|---|---|\n",
     );
     for row in rows {
@@ -30,14 +30,19 @@ pub(crate) fn table(rows: &[Row]) -> String {
         } else {
             "FAILED"
         };
+        let after: Vec<String> = row
+            .after
+            .iter()
+            .map(|kib| format!("{:.1}", mib(*kib)))
+            .collect();
         let _ = writeln!(
             text,
-            "| {} | {} | {:.1} | {:.1} | {:+.1} | {} → {} | {}, {} ms | {verdict} |",
+            "| {} | {} | {:.1} | {} | {:+.1} | {} → {} | {}, {} ms | {verdict} |",
             row.name,
             row.sent,
             mib(row.peak),
-            mib(row.after),
-            (row.after as f64 - row.after_first as f64) / 1024.0,
+            after.join(", "),
+            row.growth() as f64 / 1024.0,
             row.descriptors_before,
             row.descriptors_after,
             row.calls,

@@ -1,6 +1,6 @@
 //! An attack on a server of its own: two rounds, and what they left.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -14,7 +14,7 @@ use crate::good_client::{GoodClient, is_served};
 use crate::victim::{Victim, raise_descriptors};
 
 /// What a second identical attack may add to what is resident.
-const GROWTH_KIB_MAX: u64 = 8 * 1024;
+const GROWTH_KIB_MAX: i64 = 8 * 1024;
 /// How long descriptors may take to come back to what they were.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);
 /// What one attack takes beside its own time: start, settle, end.
@@ -28,20 +28,50 @@ const ROUND_GRACE: Duration = Duration::from_secs(30);
 const QUIET_TICKS_MAX: u64 = 10;
 const QUIET_TIME: Duration = Duration::from_millis(300);
 
+/// What every trial has in common.
+#[derive(Clone, Debug)]
+struct Setting {
+    seed: u64,
+    rounds: u32,
+    program: PathBuf,
+    folder: PathBuf,
+}
+
 /// How one attack was borne.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) sent: String,
-    /// KiB resident: at most, after the first round and after the second.
+    /// KiB resident: at most, and after each round.
     pub(crate) peak: u64,
-    pub(crate) after_first: u64,
-    pub(crate) after: u64,
+    pub(crate) after: Vec<u64>,
     pub(crate) descriptors_before: usize,
     pub(crate) descriptors_after: usize,
     pub(crate) calls: u64,
     pub(crate) slowest: Duration,
     pub(crate) findings: Vec<String>,
+}
+
+impl Row {
+    /// What the last round added to what is resident, in KiB.
+    pub(crate) fn growth(&self) -> i64 {
+        match self.after[..] {
+            [.., before, last] => last.cast_signed() - before.cast_signed(),
+            _ => 0,
+        }
+    }
+}
+
+impl Setting {
+    fn arena(&self, address: std::net::SocketAddr, time: Duration) -> Arena {
+        Arena::new(
+            address,
+            time,
+            self.seed,
+            self.program.clone(),
+            self.folder.clone(),
+        )
+    }
 }
 
 /// Runs the attacks that the arguments choose; a row for each, in their order.
@@ -63,30 +93,26 @@ pub(crate) async fn run_all(args: &Args) -> Result<Vec<Row>, String> {
         return Err("there is no such attack; --list names them".to_owned());
     }
     let folder = std::env::temp_dir().join(format!("quill-attack-{}", std::process::id()));
-    let round = share(&chosen, Duration::from_secs(args.seconds));
+    let round = share(&chosen, args.rounds, Duration::from_secs(args.seconds));
+
+    let setting = Setting {
+        seed: args.seed,
+        rounds: args.rounds,
+        program,
+        folder: folder.clone(),
+    };
 
     let mut patient = JoinSet::new();
     for (place, attack) in chosen.iter().enumerate() {
         if let Pace::Patient(seconds) = attack.pace {
-            let time = Duration::from_secs(seconds);
-            let trial = trial(
-                *attack,
-                time,
-                args.seed,
-                program.clone(),
-                folder.join(attack.name),
-            );
+            let trial = trial(*attack, Duration::from_secs(seconds), setting.clone());
             patient.spawn(async move { (place, trial.await) });
         }
     }
     let mut rows = Vec::new();
     for (place, attack) in chosen.iter().enumerate() {
         if attack.pace == Pace::Busy {
-            let (program, folder) = (program.clone(), folder.join(attack.name));
-            rows.push((
-                place,
-                trial(*attack, round, args.seed, program, folder).await,
-            ));
+            rows.push((place, trial(*attack, round, setting.clone()).await));
         }
     }
     while let Some(row) = patient.join_next().await {
@@ -98,28 +124,23 @@ pub(crate) async fn run_all(args: &Args) -> Result<Vec<Row>, String> {
 }
 
 /// How long one round of a busy attack may take.
-fn share(attacks: &[Attack], total: Duration) -> Duration {
+fn share(attacks: &[Attack], rounds: u32, total: Duration) -> Duration {
     let busy = attacks.iter().filter(|attack| attack.pace == Pace::Busy);
     let busy = u32::try_from(busy.count()).unwrap_or(u32::MAX).max(1);
     let left = total.saturating_sub(OVERHEAD * busy);
-    (left / (2 * busy)).clamp(*ROUND.start(), *ROUND.end())
+    (left / rounds.saturating_mul(busy)).clamp(*ROUND.start(), *ROUND.end())
 }
 
-async fn trial(
-    attack: Attack,
-    time: Duration,
-    seed: u64,
-    program: PathBuf,
-    folder: PathBuf,
-) -> Row {
+async fn trial(attack: Attack, time: Duration, mut setting: Setting) -> Row {
+    setting.folder.push(attack.name);
     let mut row = Row {
         name: attack.name,
         ..Row::default()
     };
     let outcome = if attack.against == Against::Call {
-        attack_call(&attack, time, seed, &program, &folder, &mut row).await
+        attack_call(&attack, time, &setting, &mut row).await
     } else {
-        attack_server(&attack, time, seed, &program, &folder, &mut row).await
+        attack_server(&attack, time, &setting, &mut row).await
     };
     row.findings.extend(outcome.err());
     if row.peak > attack.memory_mib_max * 1024 {
@@ -141,20 +162,15 @@ async fn trial(
 async fn attack_server(
     attack: &Attack,
     time: Duration,
-    seed: u64,
-    program: &Path,
-    folder: &Path,
+    setting: &Setting,
     row: &mut Row,
 ) -> Result<(), String> {
-    let victim = Victim::start(attack.against, program, folder).await?;
-    let arena = || {
-        let (program, folder) = (program.to_owned(), folder.to_owned());
-        Arena::new(victim.address, time, seed, program, folder)
-    };
+    let victim = Victim::start(attack.against, &setting.program, &setting.folder).await?;
+    let arena = || setting.arena(victim.address, time);
     let new_too = attack.service == Service::Whole;
     let client = GoodClient::start(&victim, new_too).await?;
     row.descriptors_before = victim.descriptors();
-    for round in 0..2 {
+    for _ in 0..setting.rounds {
         let fought = tokio::time::timeout(time + ROUND_GRACE, (attack.round)(arena())).await;
         match fought {
             Ok(Ok(sent)) => row.sent = sent,
@@ -162,11 +178,8 @@ async fn attack_server(
             Err(_) => row.findings.push("the attack does not end".to_owned()),
         }
         row.descriptors_after = settle(&victim, row.descriptors_before).await;
-        if round == 0 {
-            row.after_first = victim.memory().resident;
-        }
+        row.after.push(victim.memory().resident);
     }
-    row.after = victim.memory().resident;
     let calls = client.stop().await;
     (row.calls, row.slowest) = (calls.count, calls.slowest);
     row.findings.extend(calls.failures);
@@ -174,10 +187,10 @@ async fn attack_server(
     if row.descriptors_after > row.descriptors_before {
         row.findings.push("descriptors were left open".to_owned());
     }
-    let growth = row.after.saturating_sub(row.after_first);
+    let growth = row.growth();
     if growth > GROWTH_KIB_MAX {
         row.findings
-            .push(format!("the second round added {growth} KiB"));
+            .push(format!("the last round added {growth} KiB"));
     }
     row.findings.extend(busy_for_nobody(&victim).await);
     row.peak = victim.memory().peak;
@@ -189,14 +202,12 @@ async fn attack_server(
 async fn attack_call(
     attack: &Attack,
     time: Duration,
-    seed: u64,
-    program: &Path,
-    folder: &Path,
+    setting: &Setting,
     row: &mut Row,
 ) -> Result<(), String> {
-    std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    std::fs::create_dir_all(&setting.folder).map_err(|error| error.to_string())?;
     let nowhere = (std::net::Ipv4Addr::LOCALHOST, 0).into();
-    let arena = Arena::new(nowhere, time, seed, program.to_owned(), folder.to_owned());
+    let arena = setting.arena(nowhere, time);
     let outcome = (attack.round)(arena.clone()).await;
     row.peak = arena.peak_kib();
     row.sent = outcome?;

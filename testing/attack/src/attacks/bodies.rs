@@ -55,7 +55,7 @@ pub(super) async fn bombs(arena: Arena) -> Result<String, String> {
                 let request = http1::post(ECHO, &fields, bomb);
                 let arena = arena.clone();
                 tasks.spawn(async move {
-                    let (ended, answer) = arena.exchange(&request, PATIENCE).await;
+                    let (ended, answer) = arena.ask(&request, PATIENCE).await;
                     let refused = matches!(status(&answer), Some(400 | 429));
                     let what = || format!("{content_type}: ended {ended}, {:?}", status(&answer));
                     if ended && refused {
@@ -140,7 +140,7 @@ pub(super) async fn nesting(arena: Arena) -> Result<String, String> {
     while sent == 0 || !arena.is_over() {
         for (index, (content_type, body, allowed)) in bodies.iter().enumerate() {
             let request = http1::post_of(ECHO, content_type, body);
-            let (ended, answer) = arena.exchange(&request, PATIENCE).await;
+            let (ended, answer) = arena.ask(&request, PATIENCE).await;
             let allowed = status(&answer).is_some_and(|status| allowed.contains(&status));
             if !ended || !allowed {
                 let status = status(&answer);

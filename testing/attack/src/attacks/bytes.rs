@@ -56,7 +56,7 @@ fn good_requests() -> Vec<Vec<u8>> {
         http1::post_of(ECHO, "application/quill+json", json),
         format!(
             "GET {ECHO}?connect=v1&encoding=json&message=%7B%22message%22%3A%22hi%22%7D \
-             HTTP/1.1\r\nhost: victim\r\n\r\n"
+             HTTP/1.1\r\nhost: victim\r\nconnection: close\r\n\r\n"
         )
         .into_bytes(),
     ];
@@ -67,7 +67,7 @@ fn good_requests() -> Vec<Vec<u8>> {
         if dialect.name != "grpc" {
             requests.push(http1::post_of(COLLECT, dialect.content_type, &body));
             let mut chunked = http1::head(COLLECT, &[("content-type", dialect.content_type)]);
-            chunked.push_str("transfer-encoding: chunked\r\n\r\n");
+            chunked.push_str("connection: close\r\ntransfer-encoding: chunked\r\n\r\n");
             chunked.push_str(&format!("{:x}\r\n", body.len()));
             let end = &b"\r\n0\r\n\r\n"[..];
             requests.push([chunked.as_bytes(), &body, end].concat());
@@ -100,8 +100,12 @@ pub(super) async fn prefixes(arena: Arena) -> Result<String, String> {
             let mut held = None;
             while let Some((index, cut)) = cuts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let request = &requests[*index];
-                let (ended, answer) = arena.exchange(&request[..*cut], PATIENCE).await;
                 let whole = *cut == request.len();
+                let (ended, answer) = if whole && !request.starts_with(PREFACE) {
+                    arena.ask(request, PATIENCE).await
+                } else {
+                    arena.exchange(&request[..*cut], PATIENCE).await
+                };
                 if !ended || whole && answer.is_empty() {
                     held = Some((*index, *cut, ended));
                 }

@@ -39,7 +39,7 @@ fn failing() -> Vec<Vec<u8>> {
 fn broken_heads() -> Vec<Vec<u8>> {
     let with = |line: &str| {
         let head = http1::head(ECHO, &[("content-type", "application/json")]);
-        format!("{head}{line}content-length: 2\r\n\r\n{{}}").into_bytes()
+        format!("{head}connection: close\r\n{line}content-length: 2\r\n\r\n{{}}").into_bytes()
     };
     vec![
         with("x-a: 1\rx-evil: 1\r\n"),
@@ -56,7 +56,7 @@ pub(super) async fn smuggle(arena: Arena) -> Result<String, String> {
     let mut sent = 0;
     while sent == 0 || !arena.is_over() {
         for (index, request) in failing().iter().enumerate() {
-            let (ended, answer) = arena.exchange(request, PATIENCE).await;
+            let (ended, answer) = arena.ask(request, PATIENCE).await;
             if !ended || answer.is_empty() {
                 return Err(format!("error {index} has no answer"));
             }
@@ -67,7 +67,7 @@ pub(super) async fn smuggle(arena: Arena) -> Result<String, String> {
             sent += 1;
         }
         for (index, request) in broken_heads().iter().enumerate() {
-            let (ended, answer) = arena.exchange(request, PATIENCE).await;
+            let (ended, answer) = arena.ask(request, PATIENCE).await;
             if !ended || status(&answer) == Some(200) {
                 let status = status(&answer);
                 return Err(format!("broken head {index}: ended {ended}, {status:?}"));

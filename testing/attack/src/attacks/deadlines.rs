@@ -27,9 +27,10 @@ pub(super) async fn eleven_years(arena: Arena) -> Result<String, String> {
         for (content_type, name, value) in MILLIS {
             let fields = [("content-type", content_type), (name, value)];
             let request = http1::post(ECHO, &fields, &echo(b"hi"));
-            let (ended, answer) = arena.exchange(&request, PATIENCE).await;
-            let wanted = if value == "0" { 504 } else { 200 };
-            if !ended || status(&answer) != Some(wanted) {
+            let (ended, answer) = arena.ask(&request, PATIENCE).await;
+            // What is answered at once may be in time for no time at all.
+            let is_late = value == "0" && status(&answer) == Some(504);
+            if !ended || status(&answer) != Some(200) && !is_late {
                 return Err(format!(
                     "{name}: {value} is answered with {:?}",
                     status(&answer)

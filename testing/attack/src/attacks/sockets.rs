@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -16,11 +16,12 @@ use crate::wire::http2::{PREFACE, settings};
 use crate::wire::messages::ECHO;
 
 const IDLE_CONNECTIONS: usize = 10_000;
+const LEAST_CONNECTIONS: usize = 1000;
 /// Descriptors that this program needs for other things.
 const DESCRIPTORS_KEPT: u64 = 2000;
 /// Connections to a server that may have 64 descriptors.
 const TOO_MANY: usize = 200;
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 256;
 
 /// Opens so many connections, and holds them to the attack's end.
 async fn hold(arena: &Arena, count: usize) -> usize {
@@ -53,12 +54,10 @@ async fn begin(socket: &mut TcpStream, number: usize) -> std::io::Result<()> {
     match number % 3 {
         0 => Ok(()),
         1 => {
-            let call = http1::post_of(ECHO, "application/json", b"{}");
-            socket.write_all(&call).await?;
-            let mut answer = [0; 12];
-            let read = socket.read_exact(&mut answer);
-            let _ = timeout(Duration::from_secs(1), read).await;
-            Ok(())
+            let body = b"{}";
+            let head = http1::head(ECHO, &[("content-type", "application/json")]);
+            let head = format!("{head}content-length: {}\r\n\r\n", body.len());
+            socket.write_all(&[head.as_bytes(), body].concat()).await
         }
         _ => socket.write_all(&[PREFACE, &settings(&[])].concat()).await,
     }
@@ -68,11 +67,11 @@ pub(super) async fn idle(arena: Arena) -> Result<String, String> {
     let may_have = raise_descriptors().saturating_sub(DESCRIPTORS_KEPT);
     let count = IDLE_CONNECTIONS.min(usize::try_from(may_have).unwrap_or(usize::MAX));
     let held = hold(&arena, count).await;
-    // The kernel and this machine may be slow; a part of them is no attack.
-    if held < count * 9 / 10 {
+    // A slow machine makes fewer; a few are no attack.
+    if held < LEAST_CONNECTIONS {
         return Err(format!("only {held} of {count} connections could be made"));
     }
-    Ok(format!("{held} idle connections"))
+    Ok(format!("{held} of {IDLE_CONNECTIONS} idle connections"))
 }
 
 pub(super) async fn too_many(arena: Arena) -> Result<String, String> {

@@ -37,7 +37,10 @@ pub(super) async fn slow_readers(arena: Arena) -> Result<String, String> {
 }
 
 async fn read_slowly(arena: Arena) -> std::io::Result<()> {
-    let mut socket = arena.connect().await?;
+    // The kernel's own buffers are not what is attacked.
+    let socket = tokio::net::TcpSocket::new_v4()?;
+    socket.set_recv_buffer_size(4096)?;
+    let mut socket = socket.connect(arena.address).await?;
     let message = (DIALECTS[3].wrap)(0, &endless(MESSAGE_BYTES * 4));
     let request = endless_request(DIALECTS[3].content_type, &message);
     socket.write_all(&request).await?;

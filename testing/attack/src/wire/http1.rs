@@ -11,10 +11,14 @@ pub(crate) fn head(path: &str, fields: &[(&str, &str)]) -> String {
     head
 }
 
-/// A whole POST.
+/// A whole POST, the last of its connection.
 pub(crate) fn post(path: &str, fields: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut request = head(path, fields);
-    let _ = write!(request, "content-length: {}\r\n\r\n", body.len());
+    let _ = write!(
+        request,
+        "connection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     [request.as_bytes(), body].concat()
 }
 
