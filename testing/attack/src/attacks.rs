@@ -102,7 +102,8 @@ pub(crate) const ALL: &[Attack] = &[
         "endless answers read 100 bytes at a time",
         round!(streams::slow_readers),
     )
-    .patient(6),
+    .patient(6)
+    .memory_mib_max(64),
     Attack::new(
         "stopped-readers",
         "echoes and pipelined answers that nobody reads",

@@ -16,9 +16,9 @@ use crate::arena::Arena;
 use crate::victim::{Process, memory};
 
 /// What the command is told, and when it must have ended: it may look up the
-/// type of an error's detail for 5 s more.
+/// type of an error's detail for 5 s more, and the machine may be busy.
 const TIMEOUT: &str = "3s";
-const ENDS_WITHIN: Duration = Duration::from_secs(10);
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
 const AT_ONCE: usize = 4;
 const LOOK: Duration = Duration::from_millis(2);
 const METHOD: &str = "a.B/C";
