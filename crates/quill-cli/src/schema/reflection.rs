@@ -115,7 +115,7 @@ impl Reflection {
         loop {
             let missing = files.missing(QUESTIONS_MAX);
             if missing.is_empty() {
-                return Ok(files.into_files());
+                return files.into_files().map_err(Unknown::Senseless);
             }
             let questions = missing.into_iter().map(MessageRequest::FileByFilename);
             for answer in self.ask(questions.collect()).await? {

@@ -32,6 +32,11 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// peer that has more on its way than fits the sockets' buffers loses the answer.
 const LINGER_BYTES_MAX: usize = 256 * 1024;
 
+/// What an HTTP/1.1 connection buffers each way, as long as no larger head is
+/// allowed: beside the piece that is being written, that is what a peer that
+/// does not read makes it hold.
+const HTTP1_BUFFER_BYTES: usize = 64 * 1024;
+
 /// How long an idle HTTP/2 peer may take to acknowledge that it must go.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -149,11 +154,13 @@ impl<S: Service> Connection<S> {
         let activity = Activity::new();
         let io = Watched::new(opened.ahead, opened.io, activity.clone());
         let responder = self.responder(opened.peer, &activity);
+        let head_bytes_max = self.options.headers_bytes_max as usize;
         let mut connection = http1::Builder::new()
+            .max_buf_size(HTTP1_BUFFER_BYTES.max(head_bytes_max))
             .timer(TokioTimer::new())
             // Idle connections and slow heads are told apart by the driver.
             .header_read_timeout(None)
-            .max_header_size(self.options.headers_bytes_max as usize)
+            .max_header_size(head_bytes_max)
             .serve_connection(TokioIo::new(io), responder);
         let driver = Driver {
             activity,
