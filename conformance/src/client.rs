@@ -112,6 +112,9 @@ fn build(request: &ClientCompatRequest) -> Result<QuillClient, Box<dyn Error>> {
         Some(Compression::COMPRESSION_UNSPECIFIED | Compression::COMPRESSION_IDENTITY) => None,
         Some(Compression::COMPRESSION_GZIP) => Some(Encoding::Gzip),
         Some(Compression::COMPRESSION_ZSTD) => Some(Encoding::Zstd),
+        Some(Compression::COMPRESSION_BR) => Some(Encoding::Br),
+        Some(Compression::COMPRESSION_DEFLATE) => Some(Encoding::Deflate),
+        Some(Compression::COMPRESSION_SNAPPY) => Some(Encoding::Snappy),
         _ => return Err(format!("compression {} is unknown", request.compression).into()),
     };
     builder = builder

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use quill::tls::ServerTls;
-use quill::{Server, shutdown_signal};
+use quill::{Encoding, Server, shutdown_signal};
 
 use crate::pipe;
 use crate::proto::{ConformanceServer, ServerCompatRequest, ServerCompatResponse};
@@ -17,6 +17,7 @@ pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
         .ok_or("standard input holds no ServerCompatRequest")?;
     let mut builder = Server::builder()
         .service(ConformanceServer::new(Conformance))
+        .encodings(Encoding::ALL.iter().copied())
         // Also the short messages of the suite are to be compressed.
         .compress_bytes_min(0);
     if request.message_receive_limit > 0 {

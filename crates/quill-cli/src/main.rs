@@ -17,6 +17,11 @@ use clap::Parser;
 use crate::args::{Args, Command};
 use crate::failure::Failure;
 
+/// Memory that connections have let go of goes back to the system. glibc's own
+/// allocator kept it: 200 MiB, when 10,000 connections had come and gone.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread()

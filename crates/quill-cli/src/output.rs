@@ -2,6 +2,7 @@
 
 mod json_lines;
 mod problem;
+mod with_defaults;
 
 pub(crate) use json_lines::{JsonLines, PrintError};
 pub(crate) use problem::{call_failure, describe, metadata_line};

@@ -1,6 +1,7 @@
 //! What a server's methods take and answer.
 
 mod descriptor_set;
+mod file_set;
 mod known;
 mod proto_files;
 mod reflection;

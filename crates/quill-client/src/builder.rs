@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
-use quill_core::{DecodeLimits, Format, HttpVersion};
+use quill_core::{DecodeLimits, Format, HttpVersion, MethodKind};
 use quill_transport::tls::ClientTls;
 use quill_transport::{Channel, ClientOptions, Endpoint};
 use quill_wire::{Protocol, WireOptions};
@@ -38,7 +38,9 @@ pub struct ClientBuilder {
     format: Format,
     timeout: Option<Duration>,
     options: WireOptions,
-    channel: ClientOptions,
+    transport: ClientOptions,
+    http1: bool,
+    connect_timeout: Option<Duration>,
     tls: Option<ClientTls>,
 }
 
@@ -52,7 +54,9 @@ impl ClientBuilder {
             format: Format::Proto,
             timeout: None,
             options,
-            channel: ClientOptions::default(),
+            transport: ClientOptions::default(),
+            http1: false,
+            connect_timeout: None,
             tls: None,
         }
     }
@@ -78,9 +82,9 @@ impl ClientBuilder {
     }
 
     /// Speaks HTTP/1.1, for servers or proxies that have no HTTP/2. Streams
-    /// both ways at once are not possible then.
+    /// both ways at once are not possible then, and gRPC is not at all.
     pub fn http1(mut self) -> Self {
-        self.channel.http1 = true;
+        self.http1 = true;
         self
     }
 
@@ -91,7 +95,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip stops at 9.
+    /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip and deflate
+    /// stop at 9, br at 11; snappy has no levels.
     pub fn compression_level(mut self, level: u8) -> Self {
         self.options.compression_level = level;
         self
@@ -119,7 +124,7 @@ impl ClientBuilder {
 
     /// How long making a connection may take; 10 s unless set.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.channel.connect_timeout = timeout;
+        self.connect_timeout = Some(timeout);
         self
     }
 
@@ -142,7 +147,8 @@ impl ClientBuilder {
     }
 
     /// Asks for message credits, and grants the server this many messages at
-    /// once (Quill's protocol over HTTP/2 only): a slow reader then holds back
+    /// once (Quill's protocol over HTTP/2; a connection that turns out to speak
+    /// HTTP/1.1 goes without): a slow reader then holds back
     /// the maker of the messages, not only its bytes. Off unless set.
     pub fn credits(mut self, messages: u32) -> Self {
         self.options.credits = Some(messages.max(1));
@@ -162,22 +168,31 @@ impl ClientBuilder {
         self
     }
 
-    /// All settings of the connections.
+    /// All settings of the connections. [`http1`](Self::http1) and
+    /// [`connect_timeout`](Self::connect_timeout) hold over theirs, whichever
+    /// was said first.
     pub fn transport(mut self, options: ClientOptions) -> Self {
-        self.channel = options;
+        self.transport = options;
         self
     }
 
     /// The client. Nothing is connected before its first call.
     ///
     /// # Errors
-    /// A URL that can't be used, a compression level that does not exist.
+    /// A URL that can't be used, a compression level that does not exist, a
+    /// protocol that does not work over HTTP/1.1 where no other is allowed.
     pub fn build(self) -> Result<QuillClient, ConnectError> {
         let level = self.options.compression_level;
         if !COMPRESSION_LEVELS.contains(&level) {
             return Err(ConnectError::setting(format!(
                 "compression level {level} does not exist: use 1 (fastest) to 22"
             )));
+        }
+        let transport = self.transport_options();
+        if transport.http1 {
+            let wire = self.protocol.wire(MethodKind::Unary);
+            wire.works_over(HttpVersion::Http1)
+                .map_err(|error| ConnectError::setting(error.message()))?;
         }
         let channel = self.channel()?;
         Ok(QuillClient::make(self.into_settings(), Ok(channel)))
@@ -192,10 +207,20 @@ impl ClientBuilder {
     fn channel(&self) -> Result<Channel, ConnectError> {
         let endpoint = Endpoint::parse(&self.base_url)?;
         let tls = match &self.tls {
-            Some(tls) => tls.clone(),
-            None => ClientTls::builder().build()?,
+            _ if !endpoint.is_secure() => None,
+            Some(tls) => Some(tls.clone()),
+            None => Some(ClientTls::builder().build()?),
         };
-        Ok(Channel::new(endpoint, self.channel.clone(), tls)?)
+        Ok(Channel::new(endpoint, self.transport_options(), tls)?)
+    }
+
+    fn transport_options(&self) -> ClientOptions {
+        let mut options = self.transport.clone();
+        options.http1 |= self.http1;
+        if let Some(timeout) = self.connect_timeout {
+            options.connect_timeout = timeout;
+        }
+        options
     }
 
     fn into_settings(self) -> Settings {
@@ -203,12 +228,32 @@ impl ClientBuilder {
             protocol: self.protocol,
             format: self.format,
             timeout: self.timeout,
-            version: if self.channel.http1 {
-                HttpVersion::Http1
-            } else {
-                HttpVersion::Http2
-            },
             options: Arc::new(self.options),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_the_connections_holds_in_any_order() {
+        let limit = Duration::from_secs(7);
+        let mut options = ClientOptions::default();
+        options.headers_bytes_max = 4096;
+        let new = ClientBuilder::new;
+        for builder in [
+            new()
+                .http1()
+                .connect_timeout(limit)
+                .transport(options.clone()),
+            new().transport(options).connect_timeout(limit).http1(),
+        ] {
+            let options = builder.transport_options();
+            assert!(options.http1);
+            assert_eq!(options.connect_timeout, limit);
+            assert_eq!(options.headers_bytes_max, 4096);
         }
     }
 }

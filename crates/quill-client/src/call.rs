@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 use quill_core::{
@@ -14,9 +14,11 @@ use quill_exchange::{
     CreditedInbound, Credits, DeadlineInbound, DirectInbound, GivenUp, Receiver, SendBody, Source,
     StreamOutbound, UnaryOutbound, WholeBody, at_deadline, deadline_exceeded, from_transport,
 };
+use quill_transport::{Lease, RecvBody};
 use quill_wire::{Call, Decode, Out, Side};
 
 use crate::client::QuillClient;
+use crate::error_body::ErrorBody;
 
 impl QuillClient {
     /// Calls a method with one message each way.
@@ -75,6 +77,10 @@ impl QuillClient {
     }
 
     /// Calls a method that takes a stream and answers with one.
+    ///
+    /// Resolves with the head of the answer, while requests are being sent.
+    /// Some servers send it only with their first message: a request that this
+    /// message answers must be on its way before, or the two wait for each other.
     ///
     /// # Errors
     /// As [`unary`](Self::unary); later failures come out of the stream.
@@ -166,11 +172,7 @@ impl Outgo {
             let _ = call.metadata.append("traceparent", trace_parent);
         }
         if let Some(deadline) = deadline {
-            let left = deadline.remaining(Instant::now());
-            if left.is_zero() {
-                return Err(deadline_exceeded());
-            }
-            call.timeout = Some(left);
+            left(deadline)?;
         }
         Ok(Self {
             client: client.clone(),
@@ -179,14 +181,34 @@ impl Outgo {
         })
     }
 
+    /// Waits for a connection, until the deadline at most; then the version of
+    /// HTTP is known, and with it what the request may ask for.
+    async fn lease(&mut self) -> Result<Lease, Error> {
+        let deadline = self.deadline.map(|deadline| deadline.instant().into());
+        let leased = self.client.channel()?.lease(deadline).await;
+        let lease = leased.map_err(|error| {
+            if deadline.is_some_and(|deadline| tokio::time::Instant::now() >= deadline) {
+                Error::deadline_exceeded(error.to_string()).with_source(error)
+            } else {
+                from_transport(error, Side::Client)
+            }
+        })?;
+        self.call.leaves_on(lease.version())?;
+        if let Some(deadline) = self.deadline {
+            self.call.timeout = Some(left(deadline)?);
+        }
+        Ok(lease)
+    }
+
     async fn run_one<Res>(
-        self,
+        mut self,
         messages: Messages,
         codec: impl Codec<Res>,
     ) -> Result<Response<Res>, Error> {
         let deadline = self.deadline;
+        let lease = self.lease().await?;
         within(deadline, async move {
-            let answer = self.begin(messages).await?;
+            let answer = self.begin(messages, lease).await?;
             let encoding = answer.encoding;
             let (message, trailers) = match answer.messages {
                 AnswerMessages::Direct(mut receiver) => {
@@ -208,11 +230,12 @@ impl Outgo {
     }
 
     async fn run_many<Res>(
-        self,
+        mut self,
         messages: Messages,
         codec: impl Codec<Res>,
     ) -> Result<Response<Streaming<Res>>, Error> {
-        let answer = within(self.deadline, self.begin(messages)).await?;
+        let lease = self.lease().await?;
+        let answer = within(self.deadline, self.begin(messages, lease)).await?;
         let mut inbound: Pin<Box<dyn Inbound>> = match answer.messages {
             AnswerMessages::Direct(receiver) => Box::pin(DirectInbound::new(receiver)),
             AnswerMessages::Credited(credits) => Box::pin(CreditedInbound::new(credits)),
@@ -230,20 +253,15 @@ impl Outgo {
     }
 
     /// Sends the request, and reads the answer's head.
-    async fn begin(self, messages: Messages) -> Result<Answer, Error> {
-        let Self {
-            client,
-            call,
-            deadline,
-        } = self;
+    async fn begin(self, messages: Messages, lease: Lease) -> Result<Answer, Error> {
+        let Self { call, deadline, .. } = self;
         let credits = call.credits().map(|window| Credits::new(window, None));
         let given_up = GivenUp::default();
-        let channel = client.channel()?;
         let sent = match (messages, &credits) {
             (Messages::One(message), None) => {
                 let mut out = Out::new();
                 let head = call.unary_request(&*message, &mut out)?;
-                channel.send(head, WholeBody::new(out)).await
+                lease.send(head, WholeBody::new(out)).await
             }
             (messages, credits) => {
                 let messages = match messages {
@@ -257,11 +275,16 @@ impl Outgo {
                 if let Some(credits) = credits {
                     body = body.with_credits(credits.clone());
                 }
-                channel.send(call.request(), body).await
+                lease.send(call.request(), body).await
             }
         };
         let (head, body) =
             sent.map_err(|error| given_up.or(from_transport(error, Side::Client)))?;
+        let body = if head.status == 200 {
+            body
+        } else {
+            RecvBody::new(ErrorBody::new(body, call.options.receive_bytes_max))
+        };
         let mut decoder = call.decoder(Side::Client);
         let metadata = decoder.head(&head)?;
         let receiver = Receiver::new(decoder, body, Side::Client).with_given_up(given_up);
@@ -280,6 +303,14 @@ impl Outgo {
             },
             deadline,
         })
+    }
+}
+
+/// The time until the deadline.
+fn left(deadline: Deadline) -> Result<Duration, Error> {
+    match deadline.remaining(Instant::now()) {
+        Duration::ZERO => Err(deadline_exceeded()),
+        left => Ok(left),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quill_core::{Error, Format, HttpVersion, Method};
+use quill_core::{Error, Format, Method};
 use quill_transport::Channel;
 use quill_wire::{Call, Protocol, WireOptions};
 
@@ -39,9 +39,6 @@ pub(crate) struct Settings {
     pub(crate) protocol: Protocol,
     pub(crate) format: Format,
     pub(crate) timeout: Option<Duration>,
-    /// The version of HTTP that calls are made for: HTTP/1.1 when no other is
-    /// allowed, else HTTP/2.
-    pub(crate) version: HttpVersion,
     pub(crate) options: Arc<WireOptions>,
 }
 
@@ -102,11 +99,10 @@ impl QuillClient {
             protocol,
             format,
             options,
-            version,
             ..
         } = self.settings();
         let wire = protocol.wire(method.kind());
-        Call::outgoing(wire, Arc::new(method.clone()), *format, Arc::clone(options)).over(*version)
+        Call::outgoing(wire, Arc::new(method.clone()), *format, Arc::clone(options))
     }
 }
 

@@ -7,6 +7,7 @@ mod builder;
 mod call;
 mod client;
 mod error;
+mod error_body;
 mod untyped;
 
 pub use builder::ClientBuilder;

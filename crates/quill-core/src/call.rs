@@ -44,6 +44,8 @@ pub struct RequestParts {
     pub encoding: MessageEncoding,
     /// Fires when the call is over; set by the server.
     pub cancellation: Option<Cancellation>,
+    /// Fires when the server begins to drain; set by the server.
+    pub draining: Option<Cancellation>,
     /// Values that middleware set.
     pub extensions: Extensions,
 }
@@ -143,6 +145,15 @@ impl<T> Request<T> {
     pub fn cancellation(&mut self) -> Cancellation {
         self.parts
             .cancellation
+            .get_or_insert_with(Cancellation::new)
+            .clone()
+    }
+
+    /// Fires when the server begins to drain: for streams that would go on for
+    /// ever, so that they end and let it.
+    pub fn draining(&mut self) -> Cancellation {
+        self.parts
+            .draining
             .get_or_insert_with(Cancellation::new)
             .clone()
     }

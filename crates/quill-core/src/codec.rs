@@ -12,6 +12,8 @@ mod buffa_codec;
 #[cfg(feature = "buffa")]
 mod buffa_view_codec;
 #[cfg(feature = "buffa")]
+mod deep_stack;
+#[cfg(feature = "buffa")]
 mod json_limits;
 #[cfg(feature = "buffa")]
 pub use buffa_codec::BuffaCodec;

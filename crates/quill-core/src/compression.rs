@@ -25,17 +25,31 @@
 //! # fn main() {}
 //! ```
 
+#[cfg(feature = "br")]
+mod brotli;
 mod decompressor;
 mod error;
+#[cfg(any(feature = "deflate", feature = "gzip"))]
+mod flate;
 #[cfg(feature = "gzip")]
 mod gzip;
-#[cfg(any(feature = "gzip", feature = "zstd"))]
+#[cfg(any(
+    feature = "deflate",
+    feature = "gzip",
+    feature = "snappy",
+    feature = "zstd"
+))]
 mod pool;
+#[cfg(feature = "snappy")]
+mod snappy;
+#[cfg(feature = "deflate")]
+mod zlib;
 #[cfg(feature = "zstd")]
 mod zstd;
 
 use bytes::{Bytes, BytesMut};
 
+use self::decompressor::Decode;
 pub use self::decompressor::Decompressor;
 pub use self::error::CompressionError;
 
@@ -52,6 +66,16 @@ pub enum Encoding {
     /// RFC 8878, with windows of at most 8 MiB, what every decoder has to take.
     #[cfg(feature = "zstd")]
     Zstd,
+    /// RFC 7932, with windows of at most 16 MiB, the format's own bound.
+    #[cfg(feature = "br")]
+    Br,
+    /// zlib's format (RFC 1950), as HTTP means it, and not bare deflate.
+    #[cfg(feature = "deflate")]
+    Deflate,
+    /// Snappy's framing format. It does not say where the data ends: what is cut
+    /// off between two of its chunks is not missed.
+    #[cfg(feature = "snappy")]
+    Snappy,
 }
 
 impl Encoding {
@@ -61,6 +85,12 @@ impl Encoding {
         Self::Zstd,
         #[cfg(feature = "gzip")]
         Self::Gzip,
+        #[cfg(feature = "br")]
+        Self::Br,
+        #[cfg(feature = "deflate")]
+        Self::Deflate,
+        #[cfg(feature = "snappy")]
+        Self::Snappy,
         Self::Identity,
     ];
 
@@ -73,6 +103,12 @@ impl Encoding {
             Self::Gzip => "gzip",
             #[cfg(feature = "zstd")]
             Self::Zstd => "zstd",
+            #[cfg(feature = "br")]
+            Self::Br => "br",
+            #[cfg(feature = "deflate")]
+            Self::Deflate => "deflate",
+            #[cfg(feature = "snappy")]
+            Self::Snappy => "snappy",
         }
     }
 
@@ -84,14 +120,39 @@ impl Encoding {
             .copied()
             .find(|encoding| encoding.name() == name)
     }
+
+    fn decoder(self) -> Box<dyn Decode> {
+        match self {
+            Self::Identity => Box::new(decompressor::Identity),
+            #[cfg(feature = "gzip")]
+            Self::Gzip => Box::new(gzip::Gunzip::new()),
+            #[cfg(feature = "zstd")]
+            Self::Zstd => Box::new(zstd::Unzstd::new()),
+            #[cfg(feature = "br")]
+            Self::Br => Box::new(brotli::Unbrotli::new()),
+            #[cfg(feature = "deflate")]
+            Self::Deflate => Box::new(zlib::Unzlib::new()),
+            #[cfg(feature = "snappy")]
+            Self::Snappy => Box::new(snappy::Unsnappy::new()),
+        }
+    }
 }
 
 /// Appends `input`, compressed, to `out`. The level is 1 (fast) to 22 (small);
-/// gzip takes what is above 9 as 9.
+/// gzip and deflate take what is above 9 as 9, br what is above 11 as 11, and
+/// snappy has one level only.
 ///
 /// # Errors
 /// [`CompressionError::Failed`] for want of memory; `out` is then as it was.
-#[cfg_attr(not(any(feature = "gzip", feature = "zstd")), allow(unused_variables))]
+#[cfg_attr(
+    not(any(
+        feature = "br",
+        feature = "deflate",
+        feature = "gzip",
+        feature = "zstd"
+    )),
+    allow(unused_variables)
+)]
 pub fn compress(
     encoding: Encoding,
     level: u8,
@@ -106,6 +167,12 @@ pub fn compress(
         Encoding::Gzip => out.extend_from_slice(&gzip::compress(input, level)?),
         #[cfg(feature = "zstd")]
         Encoding::Zstd => out.extend_from_slice(&zstd::compress(input, level)?),
+        #[cfg(feature = "br")]
+        Encoding::Br => out.extend_from_slice(&brotli::compress(input, level)?),
+        #[cfg(feature = "deflate")]
+        Encoding::Deflate => out.extend_from_slice(&zlib::compress(input, level)?),
+        #[cfg(feature = "snappy")]
+        Encoding::Snappy => out.extend_from_slice(&snappy::compress(input)?),
     }
     Ok(())
 }
@@ -113,7 +180,8 @@ pub fn compress(
 /// `input`, decompressed. Empty input is the empty message in every encoding.
 ///
 /// Not more than `bytes_max` bytes come out, and not more memory is taken for
-/// them, whatever `input` promises; zstd takes a window of up to 8 MiB beside it.
+/// them, whatever `input` promises; zstd takes a window of up to 8 MiB beside it, br
+/// one of up to 16 MiB, snappy a chunk of up to 75 KiB.
 ///
 /// # Errors
 /// [`CompressionError::TooLarge`] when more than `bytes_max` would come out; the

@@ -18,7 +18,7 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// programs, metadata, and the source for the log.
 ///
 /// Code, message, details and metadata travel to the peer in its own
-/// protocol. The source never leaves the process. The value is one pointer
+/// protocol. The source and what was received never leave the process. The value is one pointer
 /// wide, so a `Result` of it costs the good path nothing.
 ///
 /// ```
@@ -36,6 +36,7 @@ struct Inner {
     message: Cow<'static, str>,
     details: Vec<Detail>,
     metadata: Metadata,
+    received: Metadata,
     source: Option<BoxError>,
 }
 
@@ -80,6 +81,7 @@ impl Error {
             message: message.into(),
             details: Vec::new(),
             metadata: Metadata::new(),
+            received: Metadata::new(),
             source: None,
         }))
     }
@@ -168,8 +170,7 @@ impl Error {
         &self.0.details
     }
 
-    /// Metadata that travels with the error; on a caller's side what the peer
-    /// sent as leading or trailing metadata of the failed call.
+    /// Metadata that was set on the error and travels with it.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.0.metadata
@@ -178,6 +179,19 @@ impl Error {
     /// The metadata, to be changed.
     pub fn metadata_mut(&mut self) -> &mut Metadata {
         &mut self.0.metadata
+    }
+
+    /// On a caller's side: what the peer sent as leading or trailing metadata of
+    /// the failed call. It goes no further: a handler that passes an error on with
+    /// `?` does not send its own caller the headers of the server that it asked.
+    #[must_use]
+    pub fn received_metadata(&self) -> &Metadata {
+        &self.0.received
+    }
+
+    /// The received metadata, for whoever receives some.
+    pub fn received_metadata_mut(&mut self) -> &mut Metadata {
+        &mut self.0.received
     }
 
     /// How long the peer asks to wait before the next try, from a
@@ -217,6 +231,7 @@ impl fmt::Debug for Error {
             .field("message", &self.0.message)
             .field("details", &self.0.details)
             .field("metadata", &self.0.metadata)
+            .field("received_metadata", &self.0.received)
             .field("source", &self.0.source)
             .finish()
     }

@@ -10,6 +10,7 @@ pub mod frame;
 pub mod metadata;
 pub mod varint;
 
+mod budget;
 mod call;
 mod cancellation;
 mod code;
@@ -25,6 +26,7 @@ mod retry_info;
 mod streaming;
 mod streaming_request;
 
+pub use budget::{Budget, Held, OverBudget};
 pub use call::{
     Inbound, Incoming, MessageEncoding, MessageSink, Outbound, Peer, Reply, Request, RequestParts,
     Response,

@@ -7,9 +7,10 @@ use crate::fields::Fields;
 
 /// Names that belong to HTTP or to a protocol; a user who could set them could
 /// break the framing of the call.
-const RESERVED_NAMES: [&str; 16] = [
+const RESERVED_NAMES: [&str; 19] = [
     "accept",
     "accept-encoding",
+    "alt-svc",
     "connection",
     "content-encoding",
     "content-length",
@@ -17,8 +18,10 @@ const RESERVED_NAMES: [&str; 16] = [
     "host",
     "http2-settings",
     "keep-alive",
+    "prefer",
     "proxy-authenticate",
     "proxy-connection",
+    "selected-prism",
     "te",
     "trailer",
     "transfer-encoding",

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
-use quill_core::{Error, Metadata};
+use quill_core::{Error, Held, Metadata};
 use quill_wire::Event;
 
-use crate::receive::{Receiver, gave_up, no_end};
+use crate::receive::{Receiver, exhausted, gave_up, no_end};
 
 /// The sending half looks for credit behind messages that the application has
 /// not taken while these are fewer bytes. A count alone would not bound them: a
@@ -31,11 +31,18 @@ struct State {
     receiver: Option<Receiver>,
     waiting: VecDeque<Bytes>,
     waiting_bytes: usize,
+    /// Bytes of a message that was taken, and waits for the end of its half.
+    kept_bytes: usize,
+    /// The messages that wait, within the call's budget.
+    held: Option<Held>,
     /// How the peer's messages ended; credit may still follow.
     outcome: Option<Result<Metadata, Error>>,
     /// Nothing at all follows any more.
     closed: bool,
     canceled: bool,
+    /// The peer broke the protocol or a limit: the call ends with this, also when
+    /// its messages had ended well.
+    broken: Option<Error>,
     /// How many messages the peer may have under way towards us.
     window: u32,
     /// Messages taken by the application that the peer was not yet told of.
@@ -80,12 +87,15 @@ impl Credits {
     pub fn new(window: u32, receiver: Option<Receiver>) -> Self {
         let waiters = Arc::new(Waiters::default());
         Self(Arc::new(Mutex::new(State {
+            held: receiver.as_ref().and_then(Receiver::share),
             receiver,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            kept_bytes: 0,
             outcome: None,
             closed: false,
             canceled: false,
+            broken: None,
             window: window.max(1),
             taken: 0,
             received: 0,
@@ -97,6 +107,7 @@ impl Credits {
     /// Sets the receiving half.
     pub fn attach(&self, receiver: Receiver) {
         let mut state = self.lock();
+        state.held = receiver.share();
         state.receiver = Some(receiver);
         state.waiters.wake_all();
     }
@@ -114,6 +125,7 @@ impl Credits {
         state.waiters.wake_sender();
         if let Some(message) = state.waiting.pop_front() {
             state.waiting_bytes = state.waiting_bytes.saturating_sub(message.len());
+            state.hold_waiting();
             state.taken = state.taken.saturating_add(1);
             return Poll::Ready(Some(Ok(message)));
         }
@@ -126,6 +138,14 @@ impl Credits {
         }
     }
 
+    /// Counts a message that was taken but waits for the end of its half, of so
+    /// many bytes; 0 once it is used.
+    pub(crate) fn keep(&self, bytes: usize) {
+        let mut state = self.lock();
+        state.kept_bytes = bytes;
+        state.hold_waiting();
+    }
+
     pub(crate) fn take_trailers(&self) -> Metadata {
         match &mut self.lock().outcome {
             Some(Ok(trailers)) => std::mem::take(trailers),
@@ -135,9 +155,15 @@ impl Credits {
 
     /// What the sending half has to do; `Pending` while that is nothing. Grants
     /// come half a window at a time, so that most messages cost no frame.
-    pub(crate) fn poll_dues(&self, cx: &mut Context<'_>) -> Poll<Dues> {
+    ///
+    /// # Errors
+    /// Once: what the peer broke; the call is over.
+    pub(crate) fn poll_dues(&self, cx: &mut Context<'_>) -> Poll<Result<Dues, Error>> {
         let mut state = self.lock();
         loop {
+            if let Some(error) = state.broken.take() {
+                return Poll::Ready(Err(error));
+            }
             let mut dues = Dues {
                 grant: 0,
                 received: std::mem::take(&mut state.received),
@@ -148,7 +174,7 @@ impl Credits {
                 dues.grant = std::mem::take(&mut state.taken);
             }
             if dues != Dues::default() {
-                return Poll::Ready(dues);
+                return Poll::Ready(Ok(dues));
             }
             keep(&mut state.waiters.lock().sender, cx);
             let full = state.waiting.len() >= state.window as usize
@@ -156,6 +182,7 @@ impl Credits {
             if full || state.poll_receiver().is_pending() {
                 return Poll::Pending;
             }
+            state.hold_waiting();
             state.waiters.wake_application();
         }
     }
@@ -201,10 +228,31 @@ impl State {
                 self.outcome = Some(Ok(trailers));
                 self.waiters.wake_sender();
             }
-            Ok(Some(Event::End(Err(error)))) | Err(error) => self.close(Err(error)),
+            Ok(Some(Event::End(Err(error)))) => self.close(Err(error)),
+            Err(error) => self.break_off(error),
             Ok(None) => self.close(Err(no_end())),
         }
         Poll::Ready(())
+    }
+
+    /// Counts the messages that wait. Without the budget for them they are
+    /// dropped, and the call with them.
+    fn hold_waiting(&mut self) {
+        let Some(held) = &mut self.held else { return };
+        if let Err(over) = held.set(self.waiting_bytes.saturating_add(self.kept_bytes)) {
+            self.waiting = VecDeque::new();
+            self.waiting_bytes = 0;
+            self.held = None;
+            self.outcome = None;
+            self.break_off(exhausted(over));
+        }
+    }
+
+    /// Ends the call for both its halves: the application reads why, and the
+    /// sending half says it to the peer.
+    fn break_off(&mut self, error: Error) {
+        self.broken = Some(Error::new(error.code(), error.message().to_owned()));
+        self.close(Err(error));
     }
 
     /// Nothing follows; `outcome` counts unless the messages had ended before.
@@ -269,7 +317,7 @@ mod tests {
     use std::pin::Pin;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use quill_core::{Format, Method, MethodKind, ResponseHead};
+    use quill_core::{Code, Format, Method, MethodKind, ResponseHead};
     use quill_transport::{Body, Chunk, RecvBody, TransportError};
     use quill_wire::{Call, Decode, Side, Wire, WireOptions};
 
@@ -355,6 +403,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_broken_after_the_last_message_ends_the_call() {
+        let broken: [(&[u8], _); 2] = [
+            // A message after END_STREAM, and CREDIT without end.
+            (&[1, 0x01, 7], Code::Internal),
+            (&[1, 0x08, 1].repeat(2000), Code::ResourceExhausted),
+        ];
+        for (bytes, code) in broken {
+            let body = Fed::default();
+            let credits = credits(body.clone());
+            let mut cx = Context::from_waker(Waker::noop());
+            body.feed(&[0, 0x02][..]);
+            assert!(matches!(credits.poll_message(&mut cx), Poll::Ready(None)));
+            body.feed(bytes.to_vec());
+            let error = loop {
+                match credits.poll_dues(&mut cx) {
+                    Poll::Ready(Ok(_)) => {}
+                    Poll::Ready(Err(error)) => break error,
+                    Poll::Pending => panic!("nothing was wrong"),
+                }
+            };
+            assert_eq!(error.code(), code, "{error}");
+        }
+    }
+
+    #[test]
     fn what_comes_in_wakes_whom_it_is_for_whoever_looked_last() {
         let body = Fed::default();
         let credits = credits(body.clone());
@@ -367,7 +440,7 @@ mod tests {
         // The application turns to something else; credit must not wait for it.
         body.feed(&[1, 0x08, 3][..]);
         assert!(sender.was_woken());
-        let Poll::Ready(dues) = credits.poll_dues(&mut for_sender) else {
+        let Poll::Ready(Ok(dues)) = credits.poll_dues(&mut for_sender) else {
             panic!("credit has come");
         };
         assert_eq!(dues.received, 3);

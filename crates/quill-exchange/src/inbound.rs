@@ -136,7 +136,10 @@ impl CreditedInbound {
     pub async fn one(&mut self) -> Result<Bytes, Error> {
         let first = std::future::poll_fn(|cx| self.0.poll_message(cx)).await;
         let message = first.ok_or_else(no_message)??;
-        match std::future::poll_fn(|cx| self.0.poll_message(cx)).await {
+        self.0.keep(message.len());
+        let second = std::future::poll_fn(|cx| self.0.poll_message(cx)).await;
+        self.0.keep(0);
+        match second {
             None => Ok(message),
             Some(Ok(_)) => Err(more_than_one()),
             Some(Err(error)) => Err(error),

@@ -1,12 +1,15 @@
 //! A received body as events.
 
+use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use quill_core::{Error, Metadata};
+use quill_core::{Budget, Error, Held, Metadata, OverBudget};
 use quill_transport::{Body, Chunk, RecvBody};
 use quill_wire::{Decode, Decoder, Event, Side};
+use tokio::time::{Instant, Sleep};
 
 use crate::given_up::GivenUp;
 use crate::transport_error::from_transport;
@@ -15,10 +18,45 @@ use crate::transport_error::from_transport;
 /// body that no one asked for.
 #[derive(Debug)]
 pub struct Receiver {
-    decoder: Decoder,
+    /// `None` once the call was refused: what the decoder held is gone.
+    decoder: Option<Decoder>,
     body: Option<RecvBody>,
     side: Side,
     given_up: GivenUp,
+    held: Option<Held>,
+    /// Bytes of messages that were decoded and wait for the rest of the half.
+    kept_bytes: usize,
+    stall: Option<Stall>,
+}
+
+/// How long the peer may leave a half unfinished without a byte of it.
+#[derive(Debug)]
+struct Stall {
+    timeout: Duration,
+    /// All of the half is owed, not only the message that it is in.
+    is_whole_owed: bool,
+    has_ended: bool,
+    /// Something has come since the timer was set.
+    has_moved: bool,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stall {
+    /// Ready when the peer has owed bytes for too long.
+    fn poll(&mut self, cx: &mut Context<'_>, is_owed: bool) -> Poll<()> {
+        if !is_owed && (!self.is_whole_owed || self.has_ended) {
+            self.timer = None;
+            return Poll::Pending;
+        }
+        let timeout = self.timeout;
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        if std::mem::take(&mut self.has_moved) {
+            timer.as_mut().reset(Instant::now() + timeout);
+        }
+        timer.as_mut().poll(cx)
+    }
 }
 
 /// The one message of a half that has one, and what came after it.
@@ -35,10 +73,13 @@ impl Receiver {
     #[must_use]
     pub fn new(decoder: Decoder, body: RecvBody, side: Side) -> Self {
         Self {
-            decoder,
+            decoder: Some(decoder),
             body: Some(body),
             side,
             given_up: GivenUp::default(),
+            held: None,
+            kept_bytes: 0,
+            stall: None,
         }
     }
 
@@ -49,27 +90,67 @@ impl Receiver {
         self
     }
 
+    /// Holds what has come and is no message yet within this budget.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Option<&Budget>) -> Self {
+        self.held = budget.map(Budget::hold);
+        self
+    }
+
+    /// Fails when the peer owes bytes and none have come for `timeout`: those of a
+    /// message that it has begun, and with `is_whole_owed` those of all the half.
+    /// Between the messages of a stream it owes none.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Option<Duration>, is_whole_owed: bool) -> Self {
+        self.stall = timeout.map(|timeout| Stall {
+            timeout,
+            is_whole_owed,
+            has_ended: false,
+            has_moved: false,
+            timer: None,
+        });
+        self
+    }
+
+    /// Another share of this half's budget, for messages that wait elsewhere.
+    pub(crate) fn share(&self) -> Option<Held> {
+        self.held.as_ref().map(Held::sibling)
+    }
+
     /// The next event; `None` after the end.
     ///
     /// # Errors
-    /// A body that broke, or whose bytes break the protocol or a limit.
+    /// A body that broke, or whose bytes break the protocol or a limit; or which
+    /// stops inside a message while there is no budget to hold that.
     pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Event>, Error>> {
         loop {
-            if let Some(event) = self.decoder.next()? {
+            let Some(decoder) = &mut self.decoder else {
+                return Poll::Ready(Ok(None));
+            };
+            if let Some(event) = decoder.next()? {
+                if let (Some(stall), Event::End(_) | Event::Cancel) = (&mut self.stall, &event) {
+                    stall.has_ended = true;
+                }
                 return Poll::Ready(Ok(Some(event)));
             }
             let Some(body) = &mut self.body else {
                 return Poll::Ready(Ok(None));
             };
-            match ready!(Pin::new(body).poll_chunk(cx)) {
-                Some(Ok(Chunk::Data(bytes))) => self.decoder.feed(bytes),
+            let Poll::Ready(chunk) = Pin::new(body).poll_chunk(cx) else {
+                return self.wait(cx);
+            };
+            if let Some(stall) = &mut self.stall {
+                stall.has_moved = true;
+            }
+            match chunk {
+                Some(Ok(Chunk::Data(bytes))) => decoder.feed(bytes),
                 Some(Ok(Chunk::Trailers(trailers))) => {
                     self.body = None;
-                    self.decoder.finish(Some(&trailers));
+                    decoder.finish(Some(&trailers));
                 }
                 None => {
                     self.body = None;
-                    self.decoder.finish(None);
+                    decoder.finish(None);
                 }
                 Some(Err(error)) => {
                     self.body = None;
@@ -78,6 +159,36 @@ impl Receiver {
                 }
             }
         }
+    }
+
+    /// Waits for more of the body: for as long as the peer may stall, and with
+    /// what there is held within the budget.
+    ///
+    /// Only what has to wait counts: a message that came whole costs nothing here
+    /// and is taken however full the budget is. A call that can't be held is
+    /// refused rather than left waiting, since its unread bytes would close the
+    /// connection's window to those that could go on.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Event>, Error>> {
+        let bytes = self.decoder.as_ref().map_or(0, Decode::held_bytes);
+        if let Some(held) = &mut self.held
+            && let Err(over) = held.set(bytes.saturating_add(self.kept_bytes))
+        {
+            return self.refuse(exhausted(over));
+        }
+        if let Some(stall) = &mut self.stall
+            && stall.poll(cx, bytes > 0).is_ready()
+        {
+            let error = stalled(stall.timeout);
+            return self.refuse(error);
+        }
+        Poll::Pending
+    }
+
+    fn refuse(&mut self, error: Error) -> Poll<Result<Option<Event>, Error>> {
+        self.decoder = None;
+        self.body = None;
+        self.held = None;
+        Poll::Ready(Err(error))
     }
 
     /// The only message of a half that must have exactly one.
@@ -89,7 +200,10 @@ impl Receiver {
         let mut message = None;
         let trailers = loop {
             match std::future::poll_fn(|cx| self.poll_event(cx)).await? {
-                Some(Event::Message(bytes)) if message.is_none() => message = Some(bytes),
+                Some(Event::Message(bytes)) if message.is_none() => {
+                    self.kept_bytes = bytes.len();
+                    message = Some(bytes);
+                }
                 Some(Event::Message(_)) => return Err(more_than_one()),
                 Some(Event::Credit(_)) => {}
                 Some(Event::Cancel) => return Err(gave_up()),
@@ -102,6 +216,18 @@ impl Receiver {
             None => Err(no_message()),
         }
     }
+}
+
+/// The peer began something and did not go on.
+fn stalled(timeout: Duration) -> Error {
+    Error::deadline_exceeded(format!(
+        "the rest of the request did not come: not a byte of it for {timeout:?} (receive_timeout)"
+    ))
+}
+
+/// There is no budget for what the peer has sent.
+pub(crate) fn exhausted(over: OverBudget) -> Error {
+    Error::resource_exhausted(over.to_string())
 }
 
 /// The peer cancelled.

@@ -124,6 +124,9 @@ impl SendBody {
                 break;
             }
             self.settle_dues(cx)?;
+            if self.source.is_none() {
+                break;
+            }
             let blocked = !self.encoder.may_send();
             if blocked && self.credits_closed {
                 self.finish(Err(Error::canceled(
@@ -171,8 +174,13 @@ impl SendBody {
             return Ok(());
         };
         while !self.credits_closed {
-            let Poll::Ready(dues) = credits.poll_dues(cx) else {
-                break;
+            let dues = match credits.poll_dues(cx) {
+                Poll::Ready(Ok(dues)) => dues,
+                Poll::Ready(Err(error)) => {
+                    self.credits_closed = true;
+                    return self.finish(Err(error));
+                }
+                Poll::Pending => break,
             };
             if dues.canceled {
                 self.source = None;

@@ -1,7 +1,10 @@
 //! The service itself.
 
+use std::pin::pin;
+
+use futures_util::future::{Either, select};
 use futures_util::stream;
-use quill_core::{Error, Request, Response};
+use quill_core::{Cancellation, Error, Request, Response};
 use quill_server::codegen::Stream;
 use tokio::sync::watch;
 
@@ -46,9 +49,10 @@ impl Health for HealthService {
 
     async fn watch(
         &self,
-        request: Request<HealthCheckRequest>,
+        mut request: Request<HealthCheckRequest>,
     ) -> Result<Response<impl Stream<Item = Result<HealthCheckResponse, Error>> + Send>, Error>
     {
+        let draining = request.draining();
         let service = &request.message().service;
         let Some(statuses) = self.0.watch(service) else {
             return Err(Error::resource_exhausted(
@@ -58,8 +62,9 @@ impl Health for HealthService {
         let first = Watching {
             statuses,
             told: None,
+            draining,
         };
-        Ok(Response::new(stream::unfold(first, Watching::next)))
+        Ok(Response::new(stream::try_unfold(first, Watching::next)))
     }
 }
 
@@ -67,18 +72,28 @@ impl Health for HealthService {
 struct Watching {
     statuses: watch::Receiver<Option<Status>>,
     told: Option<Option<Status>>,
+    draining: Cancellation,
 }
 
 impl Watching {
-    /// Waits for a status that is not the one told last.
-    async fn next(mut self) -> Option<(Result<HealthCheckResponse, Error>, Self)> {
+    /// Waits for a status that is not the one told last. A server that drains is
+    /// not left waiting: the watcher is told to look elsewhere, and to come back.
+    async fn next(mut self) -> Result<Option<(HealthCheckResponse, Self)>, Error> {
         loop {
             let status = *self.statuses.borrow_and_update();
             if self.told != Some(status) {
                 self.told = Some(status);
-                return Some((Ok(answer(serving(status))), self));
+                return Ok(Some((answer(serving(status)), self)));
             }
-            self.statuses.changed().await.ok()?;
+            let mut draining = pin!(self.draining.cancelled());
+            let changed = pin!(self.statuses.changed());
+            match select(draining.as_mut(), changed).await {
+                Either::Left(_) => {
+                    return Err(Error::unavailable("the server is shutting down"));
+                }
+                Either::Right((Err(_), _)) => return Ok(None),
+                Either::Right((Ok(()), _)) => {}
+            }
         }
     }
 }

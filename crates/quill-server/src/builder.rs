@@ -5,24 +5,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
-use quill_core::{BoxError, DecodeLimits, Incoming, Method, Reply, Request, Response};
+use quill_core::{
+    BoxError, Budget, Cancellation, DecodeLimits, Incoming, Method, Reply, Request, Response,
+};
 use quill_transport::adapt::{FromTower, HttpBody};
-use quill_transport::{HttpRequest, HttpServer, Listener, RecvBody, ServerOptions, tls::ServerTls};
+use quill_transport::{
+    CONNECTION_HELD_BYTES_MAX, HttpRequest, HttpServer, Listener, RecvBody, ServerOptions,
+    tls::ServerTls,
+};
 use quill_wire::WireOptions;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 use tower_layer::{Identity, Layer, Stack as LayerStack};
 
-use crate::dispatch::{Dispatch, Fallback};
+use crate::cors::Cors;
+use crate::dispatch::{Allowed, Dispatch, Fallback};
 use crate::error::ServeError;
 use crate::handler::Handler;
-use crate::http_service::{BoxHttpService, HttpLayer, HttpService};
+use crate::http_service::{BoxHttpService, Front, HttpLayer, HttpService};
 use crate::routes::{Routes, Service};
-use crate::server::BoundServer;
+use crate::server::{BoundServer, Drain};
 use crate::stack::{BoxStack, Handlers, Stack};
 
 /// How long a drain may take before what is left is cut.
 const DRAIN_LIMIT_DEFAULT: Duration = Duration::from_secs(10);
+/// What unfinished messages may hold together, in bytes, and how errors call it.
+const HELD_BYTES_MAX: &str = "held_bytes_max";
+const HELD_BYTES_MAX_DEFAULT: usize = 256 * 1024 * 1024;
+const CONNECTION_HELD_BYTES_MAX_DEFAULT: usize = 32 * 1024 * 1024;
+const RECEIVE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 const COMPRESSION_LEVELS: std::ops::RangeInclusive<u8> = 1..=22;
 
 /// The settings of a [`Server`](crate::Server).
@@ -30,29 +41,46 @@ const COMPRESSION_LEVELS: std::ops::RangeInclusive<u8> = 1..=22;
 /// `L` is the type of the layers added so far.
 #[must_use]
 pub struct ServerBuilder<L = Identity> {
-    routes: Routes,
     layers: L,
     is_layered: bool,
+    settings: Settings,
+}
+
+/// All settings but the layers, which have a type of their own.
+struct Settings {
+    routes: Routes,
     http_layers: Vec<HttpLayer>,
+    cors: Option<Cors>,
     fallback: Option<Fallback>,
     wire: WireOptions,
-    transport: ServerOptions,
+    held_bytes_max: Option<usize>,
+    connection_held_bytes_max: Option<usize>,
+    receive_timeout: Option<Duration>,
+    timeout_max: Option<Duration>,
+    transport: Option<ServerOptions>,
     tls: Option<ServerTls>,
-    drain_limit: Duration,
+    drain_limit: Option<Duration>,
 }
 
 impl ServerBuilder {
     pub(crate) fn new() -> Self {
         Self {
-            routes: Routes::new(),
             layers: Identity::new(),
             is_layered: false,
-            http_layers: Vec::new(),
-            fallback: None,
-            wire: WireOptions::default(),
-            transport: ServerOptions::default(),
-            tls: None,
-            drain_limit: DRAIN_LIMIT_DEFAULT,
+            settings: Settings {
+                routes: Routes::new(),
+                http_layers: Vec::new(),
+                cors: None,
+                fallback: None,
+                wire: WireOptions::default(),
+                held_bytes_max: None,
+                connection_held_bytes_max: None,
+                receive_timeout: Some(RECEIVE_TIMEOUT_DEFAULT),
+                timeout_max: None,
+                transport: None,
+                tls: None,
+                drain_limit: None,
+            },
         }
     }
 }
@@ -60,13 +88,13 @@ impl ServerBuilder {
 impl<L> ServerBuilder<L> {
     /// Serves a service: a generated `XServer::new(implementation)`.
     pub fn service(mut self, service: impl Service) -> Self {
-        self.routes.add(service);
+        self.settings.routes.add(service);
         self
     }
 
     /// Serves one method with a handler that knows no types, for gateways and tools.
     pub fn route(mut self, method: Method, handler: impl Handler) -> Self {
-        self.routes.route(method, handler);
+        self.settings.routes.route(method, handler);
         self
     }
 
@@ -77,15 +105,9 @@ impl<L> ServerBuilder<L> {
     /// become `deadline_exceeded` and `resource_exhausted`.
     pub fn layer<T>(self, layer: T) -> ServerBuilder<LayerStack<T, L>> {
         ServerBuilder {
-            routes: self.routes,
             layers: LayerStack::new(layer, self.layers),
             is_layered: true,
-            http_layers: self.http_layers,
-            fallback: self.fallback,
-            wire: self.wire,
-            transport: self.transport,
-            tls: self.tls,
-            drain_limit: self.drain_limit,
+            settings: self.settings,
         }
     }
 
@@ -107,7 +129,14 @@ impl<L> ServerBuilder<L> {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        self.http_layers.push(HttpLayer::new(layer));
+        self.settings.http_layers.push(HttpLayer::new(layer));
+        self
+    }
+
+    /// Lets pages of other origins call from a browser; none unless set. It
+    /// stands before all layers, whenever it is set.
+    pub fn cors(mut self, cors: Cors) -> Self {
+        self.settings.cors = Some(cors);
         self
     }
 
@@ -128,7 +157,7 @@ impl<L> ServerBuilder<L> {
         B::Error: Into<BoxError>,
     {
         let service = FromTower::new(service);
-        self.fallback = Some(Arc::new(move |request: HttpRequest| {
+        self.settings.fallback = Some(Arc::new(move |request: HttpRequest| {
             quill_transport::Service::call(&service, request)
         }));
         self
@@ -136,76 +165,103 @@ impl<L> ServerBuilder<L> {
 
     /// Most bytes of a received message; 4 MiB unless set.
     pub fn receive_bytes_max(mut self, bytes: usize) -> Self {
-        self.wire.receive_bytes_max = bytes;
+        self.settings.wire.receive_bytes_max = bytes;
+        self
+    }
+
+    /// Most bytes that messages which are not whole yet, or wait to be taken, may
+    /// hold together in the whole server: 256 MiB unless set, and never less than
+    /// one message may have. A call that stops inside a message while nothing is
+    /// left is refused with `resource_exhausted`; messages that come whole are
+    /// always taken.
+    pub fn held_bytes_max(mut self, bytes: usize) -> Self {
+        self.settings.held_bytes_max = Some(bytes);
+        self
+    }
+
+    /// As [`held_bytes_max`](Self::held_bytes_max), on each connection: 32 MiB
+    /// unless set.
+    pub fn connection_held_bytes_max(mut self, bytes: usize) -> Self {
+        self.settings.connection_held_bytes_max = Some(bytes);
+        self
+    }
+
+    /// How long a caller that has begun a message, or a request of a single one,
+    /// may go without sending a byte of it; then its call ends with
+    /// `deadline_exceeded`. `None` for ever; 60 s unless set. A stream may rest
+    /// between its messages for as long as it likes.
+    pub fn receive_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.settings.receive_timeout = timeout.into();
         self
     }
 
     /// Most bytes of a sent message; 4 MiB unless set.
     pub fn send_bytes_max(mut self, bytes: usize) -> Self {
-        self.wire.send_bytes_max = bytes;
+        self.settings.wire.send_bytes_max = bytes;
         self
     }
 
     /// Bounds on decoding a request's message.
     pub fn decode_limits(mut self, limits: DecodeLimits) -> Self {
-        self.wire.decode = limits;
+        self.settings.wire.decode = limits;
         self
     }
 
     /// Longest time a call may take, whatever its caller asks; no limit unless set.
     pub fn timeout_max(mut self, timeout: Duration) -> Self {
-        self.wire.timeout_max = Some(timeout);
+        self.settings.timeout_max = Some(timeout);
         self
     }
 
     /// Whether answers of 1024 bytes and more are compressed for callers that
     /// accept it; on unless set.
     pub fn enable_compression(mut self, enabled: bool) -> Self {
-        self.wire.compress = enabled;
+        self.settings.wire.compress = enabled;
         self
     }
 
-    /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip stops at 9.
+    /// How hard to compress, 1 (fastest) to 22; 3 unless set. gzip and deflate
+    /// stop at 9, br at 11; snappy has no levels.
     pub fn compression_level(mut self, level: u8) -> Self {
-        self.wire.compression_level = level;
+        self.settings.wire.compression_level = level;
         self
     }
 
     /// The encodings that may be used both ways, the preferred first: zstd and
     /// gzip unless said otherwise. Others are refused, which names these.
     pub fn encodings(mut self, encodings: impl IntoIterator<Item = Encoding>) -> Self {
-        self.wire.accept = encodings.into_iter().collect();
+        self.settings.wire.accept = encodings.into_iter().collect();
         self
     }
 
     /// Messages of fewer bytes are sent as they are; 1 KiB by default.
     pub fn compress_bytes_min(mut self, bytes: usize) -> Self {
-        self.wire.compress_bytes_min = bytes;
+        self.settings.wire.compress_bytes_min = bytes;
         self
     }
 
     /// Messages that a client which asks for credits may send before the
     /// handler has taken any, 16 to 65,536; 16 unless set.
     pub fn credits(mut self, messages: u32) -> Self {
-        self.wire.credits = Some(messages.clamp(16, 65_536));
+        self.settings.wire.credits = Some(messages.clamp(16, 65_536));
         self
     }
 
     /// Speaks TLS on every socket.
     pub fn tls(mut self, tls: ServerTls) -> Self {
-        self.tls = Some(tls);
+        self.settings.tls = Some(tls);
         self
     }
 
     /// Limits and timeouts of the connections.
     pub fn transport(mut self, options: ServerOptions) -> Self {
-        self.transport = options;
+        self.settings.transport = Some(options);
         self
     }
 
     /// How long calls may go on once the server drains; 10 s unless set.
     pub fn drain_limit(mut self, limit: Duration) -> Self {
-        self.drain_limit = limit;
+        self.settings.drain_limit = Some(limit);
         self
     }
 }
@@ -257,37 +313,71 @@ impl<L: RpcLayers> ServerBuilder<L> {
     /// # Errors
     /// A setting out of its bounds.
     pub fn listen(mut self, listener: Listener) -> Result<BoundServer, ServeError> {
-        self.check()?;
-        let mut http = HttpServer::new(listener).with_options(self.transport.clone())?;
-        if let Some(tls) = self.tls.take() {
+        self.settings.check()?;
+        let budget = self.settings.budget();
+        let connection_bytes_max = self.settings.connection_bytes_max();
+        let options = self.settings.transport.take().unwrap_or_default();
+        let mut http = HttpServer::new(listener)
+            .with_options(options)?
+            .with_budget(budget.clone(), connection_bytes_max);
+        if let Some(tls) = self.settings.tls.take() {
             http = http.with_tls(tls);
         }
-        let drain_limit = self.drain_limit;
-        let layers = std::mem::take(&mut self.http_layers);
-        let dispatch = self.into_dispatch();
-        let service = HttpLayer::wrap(&layers, dispatch);
-        Ok(BoundServer::new(http, service, drain_limit))
+        let drain = Drain {
+            limit: self.settings.drain_limit.unwrap_or(DRAIN_LIMIT_DEFAULT),
+            begun: Cancellation::new(),
+        };
+        let service = self.into_front(budget.clone(), drain.begun.clone())?;
+        Ok(BoundServer::new(http, service, budget, drain))
     }
 
     /// The server as a tower service of `http` requests, to be mounted in axum
     /// or on another HTTP server: `axum::Router::new().fallback_service(..)`.
-    pub fn into_http_service(mut self) -> HttpService {
-        let layers = std::mem::take(&mut self.http_layers);
-        HttpService::new(HttpLayer::wrap(&layers, self.into_dispatch()))
-    }
-
-    fn check(&self) -> Result<(), ServeError> {
-        let level = self.wire.compression_level;
-        if COMPRESSION_LEVELS.contains(&level) {
-            return Ok(());
+    ///
+    /// # Errors
+    /// A setting out of its bounds, and one of what that other server does: TLS,
+    /// connections and their limits, the drain.
+    pub fn into_http_service(self) -> Result<HttpService, ServeError> {
+        self.settings.check()?;
+        let others = [
+            ("tls", self.settings.tls.is_some()),
+            ("transport", self.settings.transport.is_some()),
+            ("drain_limit", self.settings.drain_limit.is_some()),
+            (
+                CONNECTION_HELD_BYTES_MAX,
+                self.settings.connection_held_bytes_max.is_some(),
+            ),
+        ];
+        if let Some((name, _)) = others.iter().find(|(_, is_set)| *is_set) {
+            return Err(ServeError::setting(format!(
+                "{name} has no effect on a mounted server: its connections belong to the HTTP server around it"
+            )));
         }
-        Err(ServeError::setting(format!(
-            "compression level {level} does not exist: use 1 (fastest) to 22"
-        )))
+        let budget = self.settings.budget();
+        let front = self.into_front(budget, Cancellation::new())?;
+        Ok(HttpService::new(front))
     }
 
-    fn into_dispatch(self) -> Dispatch {
-        let routes = Arc::new(self.routes);
+    fn into_front(mut self, budget: Budget, draining: Cancellation) -> Result<Front, ServeError> {
+        let layers = std::mem::take(&mut self.settings.http_layers);
+        let cors = self.settings.cors.as_ref().map(Cors::build).transpose()?;
+        Ok(Front::new(
+            cors,
+            &layers,
+            self.into_dispatch(budget, draining),
+        ))
+    }
+
+    fn into_dispatch(self, budget: Budget, draining: Cancellation) -> Dispatch {
+        let Settings {
+            routes,
+            wire,
+            fallback,
+            receive_timeout,
+            timeout_max,
+            ..
+        } = self.settings;
+        let routes = Arc::new(routes);
         let stack = if self.is_layered {
             let service = self.layers.layer(Handlers(Arc::clone(&routes)));
             let erased: BoxStack = BoxCloneSyncService::new(service.map_err(Into::into));
@@ -295,16 +385,58 @@ impl<L: RpcLayers> ServerBuilder<L> {
         } else {
             Stack::Bare(Arc::clone(&routes))
         };
-        Dispatch::new(routes, stack, self.wire, self.fallback)
+        let allowed = Allowed {
+            budget,
+            receive_timeout,
+            timeout_max,
+        };
+        Dispatch::new(routes, stack, wire, allowed, draining, fallback)
+    }
+}
+
+impl Settings {
+    fn check(&self) -> Result<(), ServeError> {
+        let level = self.wire.compression_level;
+        if !COMPRESSION_LEVELS.contains(&level) {
+            return Err(ServeError::setting(format!(
+                "compression level {level} does not exist: use 1 (fastest) to 22"
+            )));
+        }
+        if let Some(mistake) = self.routes.mistake() {
+            return Err(ServeError::setting(mistake.to_owned()));
+        }
+        let held = [
+            (HELD_BYTES_MAX, self.held_bytes_max),
+            (CONNECTION_HELD_BYTES_MAX, self.connection_held_bytes_max),
+        ];
+        let least = self.wire.receive_bytes_max;
+        for (name, bytes) in held {
+            if let Some(bytes) = bytes.filter(|bytes| *bytes < least) {
+                return Err(ServeError::setting(format!(
+                    "{name} can't be {bytes}: one message alone may have {least} bytes (receive_bytes_max)"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn budget(&self) -> Budget {
+        let default = HELD_BYTES_MAX_DEFAULT.max(self.wire.receive_bytes_max);
+        Budget::new(HELD_BYTES_MAX, self.held_bytes_max.unwrap_or(default))
+    }
+
+    fn connection_bytes_max(&self) -> usize {
+        let default = CONNECTION_HELD_BYTES_MAX_DEFAULT.max(self.wire.receive_bytes_max);
+        self.connection_held_bytes_max.unwrap_or(default)
     }
 }
 
 impl<L> fmt::Debug for ServerBuilder<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerBuilder")
-            .field("routes", &self.routes)
-            .field("wire", &self.wire)
-            .field("transport", &self.transport)
+            .field("routes", &self.settings.routes)
+            .field("wire", &self.settings.wire)
+            .field("transport", &self.settings.transport)
             .finish_non_exhaustive()
     }
 }

@@ -5,18 +5,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use quill_core::{
-    CallContext, Cancellation, Deadline, Error, Incoming, MessageEncoding, Metadata, Outbound,
-    Reply, Request, RequestParts, Response, ResponseHead,
+    Budget, CallContext, Cancellation, Deadline, Error, Incoming, MessageEncoding, Metadata,
+    Outbound, Reply, Request, RequestParts, Response, ResponseHead,
 };
 use quill_exchange::{
     CallGuard, CreditedInbound, Credits, DirectInbound, ExpiringOutbound, Receiver, SendBody,
     Source, StartFuture, UnaryOutbound, WholeBody, deadline_exceeded, panicked,
 };
-use quill_transport::{
-    Body, BoxBody, Chunk, HttpRequest, HttpResponse, RecvBody, Service, TransportError,
-};
+use quill_transport::{Body, BoxBody, Chunk, HttpRequest, HttpResponse, Service, TransportError};
 use quill_wire::{Call, Encode, Encoder, Out, Refusal, Side, Wire, WireOptions};
 use tokio::time::Sleep;
 
@@ -39,6 +38,19 @@ struct Shared {
     stack: Arc<Stack>,
     options: Arc<WireOptions>,
     fallback: Option<Fallback>,
+    allowed: Allowed,
+    /// Fires when the server begins to drain.
+    draining: Cancellation,
+}
+
+/// What a server allows its callers, beside what the wire does.
+pub(crate) struct Allowed {
+    /// What their unfinished messages may hold.
+    pub(crate) budget: Budget,
+    /// How long they may stall.
+    pub(crate) receive_timeout: Option<Duration>,
+    /// How long a call may take.
+    pub(crate) timeout_max: Option<Duration>,
 }
 
 impl Dispatch {
@@ -46,12 +58,16 @@ impl Dispatch {
         routes: Arc<Routes>,
         stack: Stack,
         options: WireOptions,
+        allowed: Allowed,
+        draining: Cancellation,
         fallback: Option<Fallback>,
     ) -> Self {
         Self(Arc::new(Shared {
             routes,
             stack: Arc::new(stack),
             options: Arc::new(options),
+            allowed,
+            draining,
             fallback,
         }))
     }
@@ -87,12 +103,23 @@ impl Shared {
             return self.answer_elsewhere(wire, request).await;
         };
         let method = Arc::clone(&route.method);
-        let HttpRequest { head, body, peer } = request;
+        let HttpRequest {
+            head,
+            body,
+            peer,
+            budget,
+        } = request;
         let (call, valid) = match wire.open(&head, method, Arc::clone(&self.options)) {
             Ok(opened) => opened,
             Err(refusal) => return refuse(wire, refusal),
         };
-        let mut call = Exchange::new(self, call, index, body);
+        // Another server's connections have no budgets; this server's holds them all.
+        let budget = budget.unwrap_or_else(|| self.allowed.budget.clone());
+        let is_whole_owed = !call.method.kind().client_streams();
+        let receiver = Receiver::new(call.decoder(Side::Server), body, Side::Server)
+            .with_budget(Some(&budget))
+            .with_timeout(self.allowed.receive_timeout, is_whole_owed);
+        let mut call = Exchange::new(self, call, index, receiver);
         call.parts.peer = Some(peer);
         match valid {
             Ok(()) => call.run().await,
@@ -131,8 +158,8 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn new(shared: Arc<Shared>, mut call: Call, route: usize, body: RecvBody) -> Self {
-        let timeout = match (call.timeout, shared.options.timeout_max) {
+    fn new(shared: Arc<Shared>, mut call: Call, route: usize, receiver: Receiver) -> Self {
+        let timeout = match (call.timeout, shared.allowed.timeout_max) {
             (Some(asked), Some(most)) => Some(asked.min(most)),
             (asked, most) => asked.or(most),
         };
@@ -148,13 +175,14 @@ impl Exchange {
             limits: call.options.decode,
         };
         parts.cancellation = Some(cancellation.clone());
+        parts.draining = Some(shared.draining.clone());
         let context = CallContext {
             deadline,
             trace_parent: parts.metadata.get("traceparent").map(Arc::from),
         };
         Self {
             encoder: call.encoder(Side::Server),
-            receiver: Receiver::new(call.decoder(Side::Server), body, Side::Server),
+            receiver,
             out: Out::new(),
             deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.instant().into()))),
             guard: CallGuard(cancellation),

@@ -26,6 +26,12 @@ impl ServeError {
     pub fn is_address_in_use(&self) -> bool {
         matches!(&self.0, Kind::Bind(error) if error.is_in_use())
     }
+
+    /// Whether a setting is wrong, and not the address.
+    #[must_use]
+    pub fn is_setting(&self) -> bool {
+        matches!(&self.0, Kind::Options(_) | Kind::Setting(_))
+    }
 }
 
 impl From<BindError> for ServeError {

@@ -11,11 +11,12 @@ use quill_core::BoxError;
 use quill_transport::adapt::{
     FromTower, HttpBody, TowerService, request_from_http, response_to_http,
 };
-use quill_transport::{BoxBody, HttpRequest, HttpResponse, RecvBody, Service};
+use quill_transport::{BoxBody, Empty, HttpRequest, HttpResponse, RecvBody, Service};
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 use tower_layer::Layer;
 
+use crate::cors::CorsFields;
 use crate::dispatch::{Dispatch, ReplyBody};
 
 /// An HTTP service whose type was forgotten: what each HTTP-level layer wraps.
@@ -58,22 +59,6 @@ impl HttpLayer {
             ))
         }))
     }
-
-    /// Dispatch with these layers around it, the first outermost.
-    pub(crate) fn wrap(layers: &[HttpLayer], dispatch: Dispatch) -> Front {
-        if layers.is_empty() {
-            return Front::Direct(dispatch);
-        }
-        let innermost = ServiceExt::<http::Request<HttpBody<RecvBody>>>::map_err(
-            TowerService::new(Boxed(dispatch)),
-            |never| match never {},
-        );
-        let mut service: BoxHttpService = BoxCloneSyncService::new(innermost);
-        for layer in layers.iter().rev() {
-            service = (layer.0)(service);
-        }
-        Front::Layered(FromTower::new(service))
-    }
 }
 
 /// Dispatch with its body's type forgotten.
@@ -94,30 +79,87 @@ impl Service for Boxed {
     }
 }
 
-/// What connections hand their requests to: dispatch, or the HTTP-level layers
-/// around it.
+/// What connections hand their requests to: CORS before the HTTP-level layers
+/// before dispatch, where they are.
 #[derive(Clone)]
-pub(crate) enum Front {
+pub(crate) struct Front {
+    cors: Option<CorsFields>,
+    inner: Inner,
+}
+
+#[derive(Clone)]
+enum Inner {
     Direct(Dispatch),
     Layered(FromTower<BoxHttpService>),
 }
 
-impl Service for Front {
-    type Body = ReplyBody;
-    type Future = Pin<Box<dyn Future<Output = HttpResponse<ReplyBody>> + Send>>;
+impl Front {
+    /// Dispatch with these layers around it, the first outermost.
+    pub(crate) fn new(cors: Option<CorsFields>, layers: &[HttpLayer], dispatch: Dispatch) -> Self {
+        Self {
+            cors,
+            inner: Inner::new(layers, dispatch),
+        }
+    }
+}
 
-    fn call(&self, request: HttpRequest) -> Self::Future {
+impl Inner {
+    fn new(layers: &[HttpLayer], dispatch: Dispatch) -> Self {
+        if layers.is_empty() {
+            return Self::Direct(dispatch);
+        }
+        let innermost = ServiceExt::<http::Request<HttpBody<RecvBody>>>::map_err(
+            TowerService::new(Boxed(dispatch)),
+            |never| match never {},
+        );
+        let mut service: BoxHttpService = BoxCloneSyncService::new(innermost);
+        for layer in layers.iter().rev() {
+            service = (layer.0)(service);
+        }
+        Self::Layered(FromTower::new(service))
+    }
+
+    fn call(&self, request: HttpRequest) -> Answering {
         match self {
-            Front::Direct(dispatch) => dispatch.call(request),
-            Front::Layered(service) => {
+            Self::Direct(dispatch) => dispatch.call(request),
+            Self::Layered(service) => {
                 let answer = service.call(request);
-                Box::pin(async move {
-                    let HttpResponse { head, body } = answer.await;
-                    let body = ReplyBody::Other(body);
-                    HttpResponse { head, body }
-                })
+                Box::pin(async move { other(answer.await) })
             }
         }
+    }
+}
+
+/// An answer to come.
+type Answering = Pin<Box<dyn Future<Output = HttpResponse<ReplyBody>> + Send>>;
+
+fn other(HttpResponse { head, body }: HttpResponse<BoxBody>) -> HttpResponse<ReplyBody> {
+    HttpResponse {
+        head,
+        body: ReplyBody::Other(body),
+    }
+}
+
+impl Service for Front {
+    type Body = ReplyBody;
+    type Future = Answering;
+
+    fn call(&self, request: HttpRequest) -> Answering {
+        let Some(cors) = &self.cors else {
+            return self.inner.call(request);
+        };
+        if let Some(head) = cors.preflight(&request.head) {
+            let body: BoxBody = Box::pin(Empty);
+            return Box::pin(std::future::ready(other(HttpResponse { head, body })));
+        }
+        let allowed = cors.allowed(&request.head);
+        let cors = cors.clone();
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let mut answer = answer.await;
+            cors.mark(allowed, &mut answer.head);
+            answer
+        })
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod codegen;
 
 mod builder;
+mod cors;
 mod dispatch;
 mod error;
 mod handler;
@@ -17,6 +18,7 @@ mod server;
 mod stack;
 
 pub use builder::{RpcLayers, RpcService, ServerBuilder};
+pub use cors::Cors;
 pub use dispatch::ReplyBody;
 pub use error::ServeError;
 pub use handler::{Handler, HandlerFuture};

@@ -28,6 +28,7 @@ pub struct Routes {
     by_path: HashMap<String, usize>,
     routes: Vec<Route>,
     services: Vec<String>,
+    mistake: Option<String>,
 }
 
 /// One method and what handles it.
@@ -62,23 +63,44 @@ impl Routes {
         self.routes.iter().map(|route| &*route.method)
     }
 
-    /// Adds a method with any handler; one at the same path is replaced.
+    /// Adds a method with any handler. Another at the same path is a mistake that
+    /// keeps the server from being built.
     pub fn route(&mut self, method: Method, handler: impl Handler) {
         let path = method.path().to_owned();
-        let route = Route {
+        if self.by_path.contains_key(&path) {
+            self.note_mistake(format!("the method {path} is registered twice"));
+            return;
+        }
+        self.by_path.insert(path, self.routes.len());
+        self.routes.push(Route {
             method: Arc::new(method),
             handler: Arc::new(handler),
-        };
-        match self.by_path.get(&path) {
-            Some(&index) => self.routes[index] = route,
-            None => {
-                self.by_path.insert(path, self.routes.len());
-                self.routes.push(route);
-            }
-        }
+        });
     }
 
-    /// Adds a method with one message each way.
+    /// Adds a method whose handler is of this kind.
+    fn typed(&mut self, kind: MethodKind, method: &Method, handler: impl Handler) {
+        if method.kind() != kind {
+            self.note_mistake(format!(
+                "the method {} is {:?}, and its handler {kind:?}",
+                method.path(),
+                method.kind()
+            ));
+        }
+        self.route(method.clone(), handler);
+    }
+
+    fn note_mistake(&mut self, mistake: String) {
+        self.mistake.get_or_insert(mistake);
+    }
+
+    /// The first thing that is wrong with these routes.
+    pub(crate) fn mistake(&self) -> Option<&str> {
+        self.mistake.as_deref()
+    }
+
+    /// Adds a method with one message each way. A method of another kind is a
+    /// mistake that keeps the server from being built; so in those below.
     pub fn unary<Req, Res, Q, P, F, Fut>(
         &mut self,
         method: &Method,
@@ -93,11 +115,8 @@ impl Routes {
         F: Fn(Request<Req>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Response<Res>, Error>> + Send + 'static,
     {
-        debug_assert_eq!(method.kind(), MethodKind::Unary);
-        self.route(
-            method.clone(),
-            Typed::<Unary, Req, Res, _, _, _>::new(f, requests, responses),
-        );
+        let handler = Typed::<Unary, Req, Res, _, _, _>::new(f, requests, responses);
+        self.typed(MethodKind::Unary, method, handler);
     }
 
     /// Adds a method that answers with a stream.
@@ -116,9 +135,8 @@ impl Routes {
         F: Fn(Request<Req>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Response<S>, Error>> + Send + 'static,
     {
-        debug_assert_eq!(method.kind(), MethodKind::ServerStreaming);
         let handler = Typed::<ServerStreaming, Req, (Res, S), _, _, _>::new(f, requests, responses);
-        self.route(method.clone(), handler);
+        self.typed(MethodKind::ServerStreaming, method, handler);
     }
 
     /// Adds a method that takes a stream.
@@ -136,9 +154,8 @@ impl Routes {
         F: Fn(Request<Streaming<Req>>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Response<Res>, Error>> + Send + 'static,
     {
-        debug_assert_eq!(method.kind(), MethodKind::ClientStreaming);
         let handler = Typed::<ClientStreaming, Req, Res, _, _, _>::new(f, requests, responses);
-        self.route(method.clone(), handler);
+        self.typed(MethodKind::ClientStreaming, method, handler);
     }
 
     /// Adds a method that takes a stream and answers with one.
@@ -157,9 +174,8 @@ impl Routes {
         F: Fn(Request<Streaming<Req>>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Response<S>, Error>> + Send + 'static,
     {
-        debug_assert_eq!(method.kind(), MethodKind::BidiStreaming);
         let handler = Typed::<BidiStreaming, Req, (Res, S), _, _, _>::new(f, requests, responses);
-        self.route(method.clone(), handler);
+        self.typed(MethodKind::BidiStreaming, method, handler);
     }
 
     /// The route at exactly this path, and its number.

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use quill_core::{Budget, Cancellation};
 use quill_transport::{Drained, HttpServer, Running};
 
 use crate::builder::ServerBuilder;
@@ -39,15 +40,26 @@ impl Server {
 pub struct BoundServer {
     http: HttpServer,
     front: Front,
-    drain_limit: Duration,
+    budget: Budget,
+    drain: Drain,
+}
+
+/// How a server ends.
+#[derive(Debug)]
+pub(crate) struct Drain {
+    /// How long calls may go on.
+    pub(crate) limit: Duration,
+    /// Fires when the drain begins.
+    pub(crate) begun: Cancellation,
 }
 
 impl BoundServer {
-    pub(crate) fn new(http: HttpServer, front: Front, drain_limit: Duration) -> Self {
+    pub(crate) fn new(http: HttpServer, front: Front, budget: Budget, drain: Drain) -> Self {
         Self {
             http,
             front,
-            drain_limit,
+            budget,
+            drain,
         }
     }
 
@@ -89,7 +101,8 @@ impl BoundServer {
     pub fn start(self) -> RunningServer {
         RunningServer {
             running: self.http.start(self.front),
-            drain_limit: self.drain_limit,
+            budget: self.budget,
+            drain: self.drain,
         }
     }
 }
@@ -106,7 +119,8 @@ impl fmt::Debug for BoundServer {
 #[derive(Debug)]
 pub struct RunningServer {
     running: Running,
-    drain_limit: Duration,
+    budget: Budget,
+    drain: Drain,
 }
 
 impl RunningServer {
@@ -116,9 +130,17 @@ impl RunningServer {
         self.running.local_addr()
     }
 
+    /// Bytes that unfinished messages hold now, of all connections: what
+    /// [`ServerBuilder::held_bytes_max`](crate::ServerBuilder::held_bytes_max) bounds.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.budget.held_bytes()
+    }
+
     /// Drains as [`BoundServer::serve_until`] does.
     pub async fn shutdown(self) -> Drained {
-        self.running.shutdown(self.drain_limit).await
+        self.drain.begun.cancel();
+        self.running.shutdown(self.drain.limit).await
     }
 }
 

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
-use quill_core::{BoxError, Peer, ResponseHead};
+use quill_core::{BoxError, Budget, Peer, ResponseHead};
 
 use crate::body::{Body, BoxBody, Chunk, Full, RecvBody};
 use crate::error::{TransportError, TransportErrorKind};
@@ -21,7 +21,8 @@ use crate::exchange::{HttpRequest, HttpResponse, Service};
 use crate::{fields, hyper_error};
 
 /// A request of the `http` crate as ours. The caller is the [`Peer`] among the
-/// request's extensions; without one it is unknown.
+/// request's extensions, without which it is unknown; the connection's
+/// [`Budget`] is there, too.
 pub fn request_from_http<B>(request: http::Request<B>) -> HttpRequest
 where
     B: http_body::Body + Send + 'static,
@@ -33,23 +34,34 @@ where
         .extensions
         .remove::<Peer>()
         .unwrap_or_else(|| Peer::new(None, head.version));
+    let budget = parts.extensions.remove::<Budget>();
     HttpRequest {
         head,
         body: RecvBody::new(FromHttpBody { body }),
         peer,
+        budget,
     }
 }
 
-/// Our request as one of the `http` crate, with its [`Peer`] among the extensions.
+/// Our request as one of the `http` crate, with its [`Peer`] and its connection's
+/// [`Budget`] among the extensions.
 ///
 /// # Errors
 /// The target is no URI, as that of `CONNECT`.
 pub fn request_to_http(
     request: HttpRequest,
 ) -> Result<http::Request<HttpBody<RecvBody>>, TransportError> {
-    let HttpRequest { head, body, peer } = request;
+    let HttpRequest {
+        head,
+        body,
+        peer,
+        budget,
+    } = request;
     let mut parts = fields::request_to_http(&head, None)?;
     parts.extensions.insert(peer);
+    if let Some(budget) = budget {
+        parts.extensions.insert(budget);
+    }
     Ok(http::Request::from_parts(parts, HttpBody::new(body)))
 }
 

@@ -60,6 +60,22 @@ pub(crate) fn time(option: &'static str, value: Option<Duration>) -> Result<(), 
     Ok(())
 }
 
+/// A time that is not shorter than this.
+pub(crate) fn time_from(
+    option: &'static str,
+    value: Option<Duration>,
+    least: Duration,
+) -> Result<(), OptionsError> {
+    match value {
+        Some(value) if value < least || value > DURATION_MAX => {
+            let value = format!("{value:?}");
+            let allowed = format!("{least:?} and up to 365 days");
+            Err(OptionsError::new(option, &value, allowed))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// An option that is out of its bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionsError {
@@ -69,7 +85,11 @@ pub struct OptionsError {
 }
 
 impl OptionsError {
-    fn new(option: &'static str, value: &impl fmt::Display, allowed: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        option: &'static str,
+        value: &impl fmt::Display,
+        allowed: impl Into<String>,
+    ) -> Self {
         Self {
             option,
             value: value.to_string(),

@@ -5,9 +5,12 @@ mod connection;
 mod dial;
 mod endpoint;
 mod h2;
+mod multiplexed;
 mod options;
+mod pool;
 mod request_body;
+mod tap;
 
-pub use channel::Channel;
+pub use channel::{Channel, Lease};
 pub use endpoint::Endpoint;
 pub use options::ClientOptions;

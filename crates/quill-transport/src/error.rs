@@ -16,6 +16,9 @@ pub enum TransportErrorKind {
     Connect,
     /// The TLS handshake failed.
     Tls,
+    /// The peer does not speak the version of HTTP that it was called in, or
+    /// closed as soon as it was.
+    HttpVersion,
     /// A handshake, a head or a body took too long.
     Timeout,
     /// The peer closed the connection, or it broke.

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use quill_core::{Peer, RequestHead, ResponseHead};
+use quill_core::{Budget, Peer, RequestHead, ResponseHead};
 
 use crate::body::{Body, RecvBody};
 
@@ -15,6 +15,9 @@ pub struct HttpRequest {
     pub body: RecvBody,
     /// Who sent it.
     pub peer: Peer,
+    /// What the unfinished messages of its connection may hold together; `None`
+    /// where the connection is not ours, or has no such bound.
+    pub budget: Option<Budget>,
 }
 
 /// An answer for a server's connection to send.

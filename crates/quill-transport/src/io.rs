@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(unix)]
@@ -36,19 +35,6 @@ pub(crate) enum Io {
     Plain(Socket),
     Server(Box<tokio_rustls::server::TlsStream<Socket>>),
     Client(Box<tokio_rustls::client::TlsStream<Socket>>),
-}
-
-/// Bytes that were read ahead, then the stream they came from.
-#[derive(Debug)]
-pub(crate) struct Rewound<T> {
-    ahead: Bytes,
-    inner: T,
-}
-
-impl<T> Rewound<T> {
-    pub(crate) fn new(ahead: Bytes, inner: T) -> Self {
-        Self { ahead, inner }
-    }
 }
 
 macro_rules! socket {
@@ -148,54 +134,5 @@ impl AsyncWrite for Io {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         io!(self, poll_write_vectored(cx, bufs))
-    }
-}
-
-impl<T: AsyncRead + Unpin> AsyncRead for Rewound<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.ahead.is_empty() {
-            return Pin::new(&mut self.inner).poll_read(cx, buf);
-        }
-        let take = self.ahead.len().min(buf.remaining());
-        buf.put_slice(self.ahead.get(..take).unwrap_or_default());
-        self.ahead.advance(take);
-        if self.ahead.is_empty() {
-            self.ahead = Bytes::new();
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Rewound<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
     }
 }

@@ -24,8 +24,10 @@ mod server;
 
 pub use body::{Body, BoxBody, Chunk, Empty, Full, RecvBody};
 pub use bounds::{Http2Engine, OptionsError};
-pub use client::{Channel, ClientOptions, Endpoint};
+pub use client::{Channel, ClientOptions, Endpoint, Lease};
 pub use error::{TransportError, TransportErrorKind};
 pub use exchange::{HttpRequest, HttpResponse, Service};
 pub use listener::{BindError, Listener};
-pub use server::{Drained, HttpServer, HttpVersions, Running, ServerOptions};
+pub use server::{
+    CONNECTION_HELD_BYTES_MAX, Drained, HttpServer, HttpVersions, Running, ServerOptions,
+};

@@ -2,6 +2,7 @@
 
 mod activity;
 mod connection;
+mod delivery;
 mod h2;
 mod options;
 mod responder;
@@ -16,6 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quill_core::Budget;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -25,6 +27,9 @@ use crate::exchange::Service;
 use crate::listener::Listener;
 use crate::tls::ServerTls;
 use connection::Connection;
+
+/// What errors call the bound of a connection's budget.
+pub const CONNECTION_HELD_BYTES_MAX: &str = "connection_held_bytes_max";
 
 /// The pause after an accept that failed for want of file descriptors or
 /// memory: connections that end meanwhile free some.
@@ -36,6 +41,8 @@ pub struct HttpServer {
     listener: Listener,
     options: ServerOptions,
     tls: Option<ServerTls>,
+    budget: Option<Budget>,
+    connection_bytes_max: usize,
 }
 
 impl HttpServer {
@@ -46,6 +53,8 @@ impl HttpServer {
             listener,
             options: ServerOptions::default(),
             tls: None,
+            budget: None,
+            connection_bytes_max: usize::MAX,
         }
     }
 
@@ -63,6 +72,15 @@ impl HttpServer {
     #[must_use]
     pub fn with_tls(mut self, tls: ServerTls) -> Self {
         self.tls = Some(tls);
+        self
+    }
+
+    /// Gives every connection a budget of `connection_bytes_max` bytes within
+    /// this one, and its requests the connection's.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Budget, connection_bytes_max: usize) -> Self {
+        self.budget = Some(budget);
+        self.connection_bytes_max = connection_bytes_max;
         self
     }
 
@@ -105,6 +123,8 @@ impl HttpServer {
             service,
             tls: self.tls,
             options: Arc::new(self.options),
+            budget: self.budget,
+            connection_bytes_max: self.connection_bytes_max,
             drain: draining,
         };
         let mut connections = JoinSet::new();

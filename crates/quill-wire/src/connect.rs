@@ -7,15 +7,16 @@ use std::sync::Arc;
 use quill_core::compression::Encoding;
 use quill_core::{Code, Error, Format, Headers, Metadata, Method, RequestHead};
 
+use crate::fields;
 use crate::negotiate;
 use crate::out::Out;
 use crate::plain;
 use crate::protocol::{Call, Refusal, Side, Wire, WireOptions};
+use crate::wire::Opened;
 
 mod body;
 mod end_stream;
 mod error;
-mod fields;
 mod get;
 pub(crate) mod stream;
 mod timeout;
@@ -50,19 +51,19 @@ pub(crate) fn refuse(refusal: Refusal, out: &mut Out) {
     out.end(None);
 }
 
-/// A server's call, before the protocol's own fields were read.
+/// A server's call, before the protocol's own fields were read, and whether its
+/// metadata could be.
 fn incoming(
     wire: Wire,
     head: &RequestHead,
     method: Arc<Method>,
     format: Format,
     options: Arc<WireOptions>,
-) -> Call {
+) -> Opened {
     let mut metadata = Metadata::new();
-    for (name, value) in head.headers.iter() {
-        fields::receive(name, value, &mut metadata);
-    }
-    Call {
+    let received = fields::receive_all(&head.headers, &mut metadata)
+        .map_err(|junk| junk.into_error(at_fault(Side::Server)));
+    let call = Call {
         wire,
         method,
         format,
@@ -75,7 +76,8 @@ fn incoming(
         inline_body: None,
         credits: None,
         marks: crate::quill::Marks::default(),
-    }
+    };
+    (call, received)
 }
 
 /// The protocol version may be left out; one that we don't speak is refused.

@@ -144,7 +144,8 @@ impl EnvelopeDecoder {
     }
 
     pub(crate) fn held_bytes(&self) -> usize {
-        self.chunks.len()
+        let header = self.header.map_or(0, |_| HEADER_BYTES);
+        self.chunks.len().saturating_add(header)
     }
 }
 

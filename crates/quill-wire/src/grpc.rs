@@ -13,7 +13,6 @@ mod encoder;
 mod encodings;
 mod head;
 mod message_text;
-mod metadata;
 mod status;
 mod status_details;
 mod text;

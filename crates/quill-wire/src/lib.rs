@@ -15,12 +15,14 @@
     )
 )]
 
+pub mod browser;
 pub mod protocol;
 
 mod base64;
 mod chunks;
 mod connect;
 mod envelope;
+mod fields;
 mod grpc;
 mod message;
 mod negotiate;

@@ -104,6 +104,21 @@ impl Protocol {
     }
 }
 
+impl Wire {
+    /// Whether calls can be made in it over this version of HTTP.
+    ///
+    /// # Errors
+    /// They can't; with what to do in place of that.
+    pub fn works_over(self, version: HttpVersion) -> Result<(), Error> {
+        if self == Wire::Grpc && version == HttpVersion::Http1 {
+            return Err(Error::unimplemented(
+                "gRPC works over HTTP/2 alone, and this connection is HTTP/1.1: use another protocol, such as gRPC-Web",
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Which end of a call a decoder or encoder works for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -121,14 +136,13 @@ pub struct WireOptions {
     pub receive_bytes_max: usize,
     /// Most bytes of a sent message, before compression; 4 MiB by default.
     pub send_bytes_max: usize,
-    /// Longest time a server grants a call, whatever the caller asks; no limit by default.
-    pub timeout_max: Option<Duration>,
     /// Encodings a peer may use towards us, the preferred one first.
     pub accept: Vec<Encoding>,
     /// Whether we compress what we send, where the peer accepts it. A client
     /// that does uses the first encoding of `accept` that is no identity.
     pub compress: bool,
-    /// Compression level, 1 (fastest) to 22; gzip stops at 9. 3 by default.
+    /// Compression level, 1 (fastest) to 22; gzip and deflate stop at 9, br at
+    /// 11, snappy has none. 3 by default.
     pub compression_level: u8,
     /// Messages under this many bytes are never compressed; 1024 by default.
     pub compress_bytes_min: usize,
@@ -146,7 +160,6 @@ impl Default for WireOptions {
         Self {
             receive_bytes_max: 4 * 1024 * 1024,
             send_bytes_max: 4 * 1024 * 1024,
-            timeout_max: None,
             accept: vec![Encoding::Zstd, Encoding::Gzip],
             compress: true,
             compression_level: 3,
@@ -234,19 +247,16 @@ impl Call {
 
     /// Client: the version of HTTP that the call leaves on. Over HTTP/1.1, whose
     /// halves do not overlap, it asks for no credits.
-    #[must_use]
-    pub fn over(mut self, version: HttpVersion) -> Self {
+    ///
+    /// # Errors
+    /// The protocol does not work over it.
+    pub fn leaves_on(&mut self, version: HttpVersion) -> Result<(), Error> {
+        self.wire.works_over(version)?;
         self.version = version;
         if version == HttpVersion::Http1 {
             self.credits = None;
         }
-        self
-    }
-
-    /// Takes the message of a request that has no body; then the body, if any,
-    /// need not be read.
-    pub fn take_inline_body(&mut self) -> Option<Bytes> {
-        self.inline_body.take()
+        Ok(())
     }
 }
 
@@ -346,6 +356,7 @@ pub trait Decode: Send {
     /// Bytes that break the protocol or a limit. The call is over then.
     fn next(&mut self) -> Result<Option<Event>, Error>;
 
-    /// Bytes held until they make a message.
+    /// Bytes held until they make a message: 0 where the peer may stop for as long
+    /// as it likes.
     fn held_bytes(&self) -> usize;
 }

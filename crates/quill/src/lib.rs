@@ -30,7 +30,8 @@
 //! through handlers, errors, streams, TLS, middleware and clients, and its
 //! examples run each of them.
 //!
-//! Features, all additive: `server` and `client`, both on by default.
+//! Features, all additive: `server` and `client`, both on by default; `br`,
+//! `deflate` and `snappy`, each an [`Encoding`] more for the builders' `encodings`.
 
 mod include_proto;
 
@@ -48,8 +49,8 @@ pub use quill_wire::Protocol;
 pub use quill_client::{ClientBuilder, ConnectError, QuillClient};
 #[cfg(feature = "server")]
 pub use quill_server::{
-    BoundServer, Handler, Routes, RpcLayers, RunningServer, ServeError, Server, ServerBuilder,
-    Service, shutdown_signal,
+    BoundServer, Cors, Handler, Routes, RpcLayers, RunningServer, ServeError, Server,
+    ServerBuilder, Service, shutdown_signal,
 };
 
 pub use quill_transport::{
@@ -61,8 +62,19 @@ pub mod tls {
     pub use quill_transport::tls::*;
 }
 
-/// Well-known types of protobuf, such as `Timestamp`.
+/// Well-known types of protobuf, such as `Timestamp`, and what an `Any` needs to
+/// be JSON: a registry of the types that may be in one, set once at the start.
+///
+/// ```
+/// use quill::types::{TypeRegistry, register_wkt_types, set_type_registry};
+///
+/// let mut registry = TypeRegistry::new();
+/// register_wkt_types(&mut registry);
+/// // And those of each generated package: `register_types(&mut registry)`.
+/// set_type_registry(registry);
+/// ```
 pub mod types {
+    pub use buffa::type_registry::{TypeRegistry, set_type_registry};
     pub use buffa_types::*;
 }
 

@@ -59,7 +59,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         println!("{}: {error}", protocol.name());
         assert_eq!(error.code(), Code::FailedPrecondition);
-        assert_eq!(error.metadata().get("x-warehouse"), Some("north"));
+        assert_eq!(error.received_metadata().get("x-warehouse"), Some("north"));
         assert_eq!(error.retry_after(), Some(Duration::from_secs(3600)));
 
         let detail: OutOfStock = error.detail().ok_or("no detail of this type")?;

@@ -21,7 +21,7 @@ async fn main() -> Result<(), Failure> {
 async fn quill_in_axum() -> Result<(), Failure> {
     let quill = Server::builder()
         .service(GreetServer::new(Greeter))
-        .into_http_service();
+        .into_http_service()?;
     let router = pages().fallback_service(quill);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?.to_string();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quill::tls::{ClientTls, ServerTls};
 use quill::{
-    Error, Protocol, QuillClient, Request, Response, RunningServer, ServeError, Server,
+    Cors, Error, Protocol, QuillClient, Request, Response, RunningServer, ServeError, Server,
     ServerOptions,
 };
 use quill_examples::Greeter;
@@ -120,6 +120,18 @@ fn options() {
     let mut options = ServerOptions::default();
     options.connections_max = 100;
     let builder = Server::builder().transport(options);
+}
+
+async fn browsers() -> Result<(), ServeError> {
+    let cors = Cors::origins(["https://app.example", "http://localhost:3000"])
+        .request_metadata(["x-tenant"])
+        .response_metadata(["x-region", "x-cost"]);
+    let server = Server::builder()
+        .cors(cors)
+        .service(GreetServer::new(Greeter))
+        .bind("127.0.0.1:8080")
+        .await?;
+    Ok(())
 }
 
 async fn shutdown() -> Result<(), ServeError> {

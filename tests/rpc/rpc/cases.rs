@@ -7,5 +7,6 @@ mod connect;
 mod deadlines;
 mod grpc;
 mod json;
+mod json_mapping;
 mod kinds;
 mod transport;

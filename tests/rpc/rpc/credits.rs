@@ -184,3 +184,27 @@ async fn with_credits_every_kind_of_call_still_works() {
             .is_none()
     );
 }
+
+#[tokio::test]
+async fn a_flood_after_the_last_message_ends_the_call() {
+    let served = serve().await;
+    let channel = crate::peer::http2(&served.url);
+    let hang = [6, 0x01, 0x12, 4, b'h', b'a', b'n', b'g'];
+    let last = [0, 0x02];
+    for (after, code) in [
+        ([1, 0x08, 1].repeat(2000), "resource_exhausted"),
+        (vec![1, 0x01, 7], "invalid_argument"),
+    ] {
+        let fields = [
+            ("content-type", "application/quill-stream+proto"),
+            ("quill-credits", "16"),
+        ];
+        let head = crate::peer::head("/probe.v1.ProbeService/Both", &fields);
+        let body = [&hang[..], &last, &after].concat();
+        // Its own half stays open, as a caller's does that grants more.
+        let body = crate::budgets::Unfinished::new(body, 0);
+        let answer = crate::peer::soon(crate::peer::exchange(&channel, head, body)).await;
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(text.contains(code), "{text}");
+    }
+}

@@ -35,7 +35,8 @@ async fn axum_routes_sit_beside_quill_on_its_port() {
 async fn quill_can_be_mounted_in_axum() {
     let quill = Server::builder()
         .service(ProbeServer::new(Probe::default()))
-        .into_http_service();
+        .into_http_service()
+        .unwrap();
     let router = axum::Router::new()
         .route("/about", get(|| async { "about this" }))
         .fallback_service(quill);

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quill_core::{Headers, RequestHead, ResponseHead};
-use quill_transport::tls::ClientTls;
 use quill_transport::{
     Body, BoxBody, Channel, Chunk, ClientOptions, Endpoint, Full, HttpRequest, HttpResponse,
     HttpServer, Listener, RecvBody, Running, Service, TransportError,
@@ -162,9 +161,8 @@ impl Http1 {
 
 /// Connections of HTTP/2 to a server, for any heads and bodies.
 pub(crate) fn http2(url: &str) -> Channel {
-    let tls = ClientTls::builder().build().expect("TLS");
     let endpoint = Endpoint::parse(url).expect("a URL");
-    Channel::new(endpoint, ClientOptions::default(), tls).expect("a channel")
+    Channel::new(endpoint, ClientOptions::default(), None).expect("a channel")
 }
 
 pub(crate) fn head(path: &str, fields: &[(&str, &str)]) -> RequestHead {
@@ -177,8 +175,18 @@ pub(crate) fn head(path: &str, fields: &[(&str, &str)]) -> RequestHead {
 
 /// Sends a request on HTTP/2 and reads the whole answer.
 pub(crate) async fn send(channel: &Channel, head: RequestHead, body: impl Into<Bytes>) -> Answer {
+    soon(exchange(channel, head, Full::new(body))).await
+}
+
+/// Sends a request with any body on HTTP/2 and reads the whole answer, however
+/// long that takes.
+pub(crate) async fn exchange(
+    channel: &Channel,
+    head: RequestHead,
+    body: impl Body + 'static,
+) -> Answer {
     let exchange = async {
-        let (head, mut received) = channel.send(head, Full::new(body)).await?;
+        let (head, mut received) = channel.send(head, body).await?;
         let (body, trailers) = collect(&mut received).await?;
         Ok::<_, TransportError>(Answer {
             status: head.status,
@@ -187,7 +195,7 @@ pub(crate) async fn send(channel: &Channel, head: RequestHead, body: impl Into<B
             trailers,
         })
     };
-    soon(exchange).await.expect("an answer")
+    exchange.await.expect("an answer")
 }
 
 async fn collect(body: &mut RecvBody) -> Result<(Bytes, Headers), TransportError> {

@@ -25,6 +25,8 @@ pub(crate) const PROTOCOLS: [Protocol; 5] = Protocol::ALL;
 pub(crate) struct Seen {
     /// Messages that a handler of Down or Both was asked to make.
     pub(crate) made: AtomicU32,
+    /// A handler that never ends has begun.
+    pub(crate) hanging: AtomicBool,
     /// A handler that never ends, or one of Down, was dropped.
     pub(crate) dropped: AtomicBool,
     /// The token of a call fired.
@@ -65,6 +67,7 @@ impl Probe {
             "panic" => panic!("asked to"),
             "hang" => {
                 let _note = NoteDrop(Arc::clone(&self.0));
+                self.0.hanging.store(true, Ordering::SeqCst);
                 std::future::pending::<()>().await;
                 Ok(well)
             }
@@ -247,7 +250,7 @@ pub(crate) fn assert_rich(error: &Error, protocol: Protocol) {
     let detail = error.detail::<ProbeResponse>().expect("the detail");
     assert_eq!((detail.text.as_str(), detail.number), ("why", 7));
     assert_eq!(
-        error.metadata().get("x-why"),
+        error.received_metadata().get("x-why"),
         Some("because"),
         "{protocol:?}"
     );

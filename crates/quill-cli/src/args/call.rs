@@ -20,7 +20,8 @@ Answers go to standard output, one message a line; errors to standard error.
 Exit codes:
   0  the call succeeded
   2  bad input: arguments, schema or JSON
-  3  network: the server can't be reached, or the connection broke
+  3  network: the server can't be reached, the connection broke, or the
+     time given by --timeout is over
   4  the server answered with an error";
 
 /// Calls a method: JSON in, JSON out, one message a line.
@@ -42,7 +43,7 @@ pub(crate) struct CallArgs {
     /// given several times
     #[arg(long, short = 'H', value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) header: Vec<Metadata>,
-    /// How long all of it may take: 5s, 500ms, 1m
+    /// How long the call may take, once its schema is known: 5s, 500ms, 1m
     #[arg(long, short, value_name = "TIME", value_parser = time)]
     pub(crate) timeout: Option<Duration>,
     /// Compress requests of 1024 bytes and more
@@ -51,6 +52,9 @@ pub(crate) struct CallArgs {
     /// Most bytes of one message, in either direction
     #[arg(long, value_name = "BYTES", default_value_t = 4 * 1024 * 1024)]
     pub(crate) message_bytes_max: usize,
+    /// Show fields that are zero or empty too
+    #[arg(long)]
+    pub(crate) emit_defaults: bool,
     /// Show the answer's metadata on standard error
     #[arg(long, short)]
     pub(crate) verbose: bool,

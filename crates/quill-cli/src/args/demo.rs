@@ -6,7 +6,8 @@ const EXAMPLES: &str = "\
 Examples:
   quill demo
   quill demo --listen 127.0.0.1:0 --port-file port     a free port, written to a file
-  quill demo --listen unix:/tmp/demo.sock              a Unix socket";
+  quill demo --listen unix:/tmp/demo.sock              a Unix socket
+  quill demo --cors-origin http://localhost:3000       for a page that npm serves";
 
 /// Serves `echo.v1.EchoService` and `data.v1.DataService`, with health and
 /// reflection, in every protocol on one port, until Ctrl-C.
@@ -19,4 +20,7 @@ pub(crate) struct DemoArgs {
     /// Write the port to this file once connections are accepted
     #[arg(long, value_name = "FILE")]
     pub(crate) port_file: Option<PathBuf>,
+    /// Let a page of this origin call the demo from a browser; repeatable
+    #[arg(long = "cors-origin", value_name = "ORIGIN")]
+    pub(crate) cors_origins: Vec<String>,
 }

@@ -16,14 +16,13 @@ use crate::schema::{MethodSchema, Reflection, Schema};
 use crate::target::Target;
 
 pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
-    let deadline = args.timeout.map(Deadline::within);
     let target = Target::parse(&args.target)?;
     let client = client(&args, &target)?;
     let mut metadata = Metadata::new();
     for header in &args.header {
         metadata.extend(header);
     }
-    let reflection = Reflection::new(client.clone(), metadata.clone(), deadline);
+    let reflection = Reflection::new(client.clone(), metadata.clone());
     let schema = Schema::load(&args.schema, &target, reflection).await?;
     let method = schema.method(&target)?;
     let given = match (&args.input, method.method.kind().client_streams()) {
@@ -37,17 +36,17 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
         method,
         metadata,
         schema,
-        deadline,
+        deadline: args.timeout.map(Deadline::within),
         verbose: args.verbose,
-        out: JsonLines::stdout(),
+        out: JsonLines::stdout(args.emit_defaults),
     };
     match call.run(messages).await {
         Ok(()) | Err(Ended::Quietly) => Ok(()),
         Err(Ended::Failed(failure)) => Err(failure),
         Err(Ended::Refused(error)) => {
-            call.show("metadata", error.metadata());
+            call.show("metadata", error.received_metadata());
             let text = describe(&error, &mut call.schema).await;
-            Err(call_failure(&error, &text))
+            Err(call_failure(&error, &text, call.deadline))
         }
     }
 }

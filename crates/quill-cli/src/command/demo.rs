@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use quill::{Server, shutdown_signal};
+use quill::{Cors, ServeError, Server, shutdown_signal};
 
 use crate::args::DemoArgs;
 use crate::demo::proto::{data, echo};
@@ -22,7 +22,11 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
     let reflection = quill_reflection::server(echo::FILE_DESCRIPTOR_SET)
         .with_descriptor_set(data::FILE_DESCRIPTOR_SET)
         .with_descriptor_set(quill_health::proto::FILE_DESCRIPTOR_SET);
-    let server = Server::builder()
+    let mut builder = Server::builder();
+    if !args.cors_origins.is_empty() {
+        builder = builder.cors(Cors::origins(&args.cors_origins));
+    }
+    let server = builder
         .service(echo::EchoServer::new(Echo))
         .service(data::DataServer::new(Data))
         .service(quill_health::server())
@@ -30,15 +34,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
         .drain_limit(DRAIN_LIMIT)
         .bind(&args.listen)
         .await
-        .map_err(|error| {
-            let failure = Failure::network(error.to_string());
-            if error.is_address_in_use() {
-                failure
-                    .with_hint("choose another address with --listen, such as --listen 127.0.0.1:0")
-            } else {
-                failure
-            }
-        })?;
+        .map_err(|error| not_served(&error))?;
     // Whoever sees the port may send a signal at once: it must be heard by then.
     let mut signal = pin!(shutdown_signal());
     let asked = std::future::poll_fn(|cx| Poll::Ready(signal.as_mut().poll(cx).is_ready())).await;
@@ -60,6 +56,18 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
     }
     running.shutdown().await;
     Ok(())
+}
+
+fn not_served(error: &ServeError) -> Failure {
+    if error.is_setting() {
+        return Failure::input(error.to_string());
+    }
+    let failure = Failure::network(error.to_string());
+    if error.is_address_in_use() {
+        return failure
+            .with_hint("choose another address with --listen, such as --listen 127.0.0.1:0");
+    }
+    failure
 }
 
 /// Writes the port in one piece: whoever waits for the file never reads half of it.

@@ -4,8 +4,13 @@ use std::io::{self, StdoutLock, Write};
 
 use buffa_descriptor::DynamicMessage;
 
+use super::with_defaults::WithDefaults;
+
 /// Writes each message as a line, at once.
-pub(crate) struct JsonLines<W = StdoutLock<'static>>(W);
+pub(crate) struct JsonLines<W = StdoutLock<'static>> {
+    out: W,
+    emit_defaults: bool,
+}
 
 /// Why a message was not printed.
 #[derive(Debug)]
@@ -19,16 +24,27 @@ pub(crate) enum PrintError {
 }
 
 impl JsonLines {
-    pub(crate) fn stdout() -> Self {
-        Self(io::stdout().lock())
+    /// On standard output, with fields that are at their defaults or without.
+    pub(crate) fn stdout(emit_defaults: bool) -> Self {
+        Self {
+            out: io::stdout().lock(),
+            emit_defaults,
+        }
     }
 }
 
 impl<W: Write> JsonLines<W> {
     pub(crate) fn print(&mut self, message: &DynamicMessage) -> Result<(), PrintError> {
-        let mut line = serde_json::to_vec(message).map_err(PrintError::Json)?;
+        let mut line = if self.emit_defaults {
+            let json = serde_json::to_value(message).map_err(PrintError::Json)?;
+            serde_json::to_vec(&WithDefaults::of(message, &json))
+        } else {
+            serde_json::to_vec(message)
+        }
+        .map_err(PrintError::Json)?;
         line.push(b'\n');
-        let written = self.0.write_all(&line).and_then(|()| self.0.flush());
+        let written = self.out.write_all(&line);
+        let written = written.and_then(|()| self.out.flush());
         written.map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => PrintError::Closed,
             _ => PrintError::Io(error),

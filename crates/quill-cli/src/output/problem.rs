@@ -2,10 +2,11 @@
 
 use std::error::Error as _;
 use std::fmt::Write as _;
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quill::{DecodeLimits, Detail, Error};
+use quill::{Code, Deadline, DecodeLimits, Detail, Error};
 use quill_transport::{TransportError, TransportErrorKind};
 
 use crate::failure::Failure;
@@ -14,13 +15,24 @@ use crate::schema::Schema;
 /// Details that are decoded; more are counted only.
 const DETAILS_MAX: usize = 32;
 
-/// The failure of a call, with the exit code of who is to blame.
-pub(crate) fn call_failure(error: &Error, message: &str) -> Failure {
+/// The failure of a call, with the exit code of who is to blame. A deadline of
+/// the caller's own that has passed blames the way, whichever end noticed first.
+pub(crate) fn call_failure(error: &Error, message: &str, deadline: Option<Deadline>) -> Failure {
+    let is_over = |deadline: Deadline| deadline.remaining(Instant::now()).is_zero();
+    if error.code() == Code::DeadlineExceeded && deadline.is_some_and(is_over) {
+        return Failure::network(message).with_hint("--timeout gives a call more time");
+    }
     let transport = error
         .source()
         .and_then(|source| source.downcast_ref::<TransportError>());
     match transport.map(TransportError::kind) {
         Some(TransportErrorKind::Url) => Failure::input(message),
+        Some(TransportErrorKind::HttpVersion) => {
+            Failure::network(message).with_hint("--http1 speaks HTTP/1.1")
+        }
+        Some(TransportErrorKind::Tls) => Failure::network(message).with_hint(
+            "--server-name NAME expects another name, --cacert FILE trusts another authority",
+        ),
         // The server's own doing: it spoke, and not as agreed.
         Some(TransportErrorKind::Reset(_) | TransportErrorKind::Protocol) | None => {
             Failure::server(message)

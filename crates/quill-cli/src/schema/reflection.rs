@@ -20,6 +20,8 @@ use crate::output::call_failure;
 
 /// Questions of one call.
 const QUESTIONS_MAX: usize = 64;
+/// Finding the schema of the method gets this long.
+const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Looking up the type of an error's detail is a courtesy: it gets this long.
 const DETAIL_TIMEOUT: Duration = Duration::from_secs(5);
 const HINT: &str = "give the schema with --proto FILE or --descriptor-set FILE";
@@ -31,7 +33,7 @@ const HINT: &str = "give the schema with --proto FILE or --descriptor-set FILE";
 pub(crate) struct Reflection {
     client: QuillClient,
     metadata: Metadata,
-    deadline: Option<Deadline>,
+    deadline: Deadline,
     /// Which version the server has; the newer one until it says no.
     method: &'static Method,
 }
@@ -47,12 +49,13 @@ enum Unknown {
 }
 
 impl Reflection {
-    /// Asks with this metadata, until this deadline.
-    pub(crate) fn new(client: QuillClient, metadata: Metadata, deadline: Option<Deadline>) -> Self {
+    /// Asks with this metadata. What it takes to find the schema is no part of
+    /// the call, and has a limit of its own.
+    pub(crate) fn new(client: QuillClient, metadata: Metadata) -> Self {
         Self {
             client,
             metadata,
-            deadline,
+            deadline: Deadline::within(LOOK_UP_TIMEOUT),
             method: &SERVER_REFLECTION_INFO,
         }
     }
@@ -77,8 +80,15 @@ impl Reflection {
                 let message = format!("the server has no reflection ({error})");
                 Err(Failure::server(message).with_hint(HINT))
             }
+            Err(Unknown::Failed(error)) if error.code() == Code::DeadlineExceeded => {
+                let message = format!(
+                    "the server's reflection did not answer within {LOOK_UP_TIMEOUT:?} ({error})"
+                );
+                Err(Failure::network(message).with_hint(HINT))
+            }
             Err(Unknown::Failed(error)) => {
-                Err(call_failure(&error, &format!("reflection failed: {error}")))
+                let message = format!("reflection failed: {error}");
+                Err(call_failure(&error, &message, None))
             }
             Err(Unknown::Senseless(what)) => {
                 Err(Failure::server(format!("the server's reflection {what}")).with_hint(HINT))
@@ -92,7 +102,7 @@ impl Reflection {
         &mut self,
         full_name: &str,
     ) -> Option<Vec<FileDescriptorProto>> {
-        self.deadline = Some(Deadline::within(DETAIL_TIMEOUT));
+        self.deadline = Deadline::within(DETAIL_TIMEOUT);
         self.files_of(full_name).await.ok()
     }
 
@@ -105,7 +115,7 @@ impl Reflection {
         loop {
             let missing = files.missing(QUESTIONS_MAX);
             if missing.is_empty() {
-                return Ok(files.into_files());
+                return files.into_files().map_err(Unknown::Senseless);
             }
             let questions = missing.into_iter().map(MessageRequest::FileByFilename);
             for answer in self.ask(questions.collect()).await? {
@@ -160,9 +170,7 @@ impl Reflection {
         let questions: Vec<_> = questions.collect();
         let mut request = Request::new(stream::iter(questions));
         request.metadata_mut().extend(&self.metadata);
-        if let Some(deadline) = self.deadline {
-            request = request.with_deadline(deadline);
-        }
+        request = request.with_deadline(self.deadline);
         let answers = self
             .client
             .bidi_streaming(method, BuffaCodec, BuffaCodec, request)

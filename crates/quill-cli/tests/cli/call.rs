@@ -128,3 +128,12 @@ fn a_unix_socket_works_like_a_port() {
     let _ = std::fs::remove_file(&socket);
     assert_eq!(ran.lines(), [r#"{"message":"hi"}"#]);
 }
+
+#[test]
+fn fields_at_their_defaults_are_shown_where_that_is_asked_for() {
+    let demo = Demo::start();
+    let full = |method| demo.call(method).args(["--emit-defaults"]);
+    assert_eq!(full(ECHO).run().lines(), [r#"{"message":""}"#]);
+    let ran = full(COLLECT).input("").run();
+    assert_eq!(ran.lines(), [r#"{"count":0,"totalBytes":"0"}"#]);
+}

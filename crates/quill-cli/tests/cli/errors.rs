@@ -1,8 +1,10 @@
 //! What the command says when something is wrong, and how it ends.
 
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
-use crate::support::{Call, Demo, PROTOCOLS, quill, run};
+use crate::support::{Call, Demo, PROTOCOLS, pause_for, quill, run};
 
 const ECHO: &str = "echo.v1.EchoService/Echo";
 
@@ -123,6 +125,54 @@ fn a_server_that_is_not_there_is_a_matter_of_the_network() {
 }
 
 #[test]
+fn a_server_of_another_protocol_is_told_with_what_to_do() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let _ = socket.read(&mut [0; 1024]);
+            let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    for protocol in PROTOCOLS {
+        let ran = Call::new(&format!("http://{address}/{ECHO}"))
+            .args(["--protocol", protocol])
+            .run();
+        let error = ran.error(3);
+        assert!(error.contains("HTTP/2"), "{error}");
+        assert!(error.contains("--http1"), "{error}");
+    }
+    // And TLS, where nobody speaks it.
+    let ran = Call::new(&format!("https://{address}/{ECHO}")).run();
+    assert!(ran.error(3).contains("TLS handshake"), "{ran:?}");
+}
+
+#[test]
+fn finding_the_schema_takes_nothing_from_the_time_of_the_call() {
+    let demo = Demo::start();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = demo.address.clone();
+    std::thread::spawn(move || {
+        // The first connection, which reflection needs, takes longer to come
+        // about than the call is given.
+        let (inside, _) = listener.accept().unwrap();
+        pause_for(Duration::from_secs(2));
+        let outside = TcpStream::connect(server).unwrap();
+        let (mut from, mut to) = (inside.try_clone().unwrap(), outside.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+        let (mut from, mut to) = (outside, inside);
+        let _ = std::io::copy(&mut from, &mut to);
+    });
+    let ran = Call::new(&format!("http://{address}/{ECHO}"))
+        .args(["--timeout", "1s"])
+        .input(r#"{"message":"hi"}"#)
+        .run();
+    assert_eq!(ran.lines(), [r#"{"message":"hi"}"#]);
+}
+
+#[test]
 fn the_deadline_ends_a_call() {
     let demo = Demo::start();
     for protocol in PROTOCOLS {
@@ -132,7 +182,7 @@ fn the_deadline_ends_a_call() {
             .input(r#"{"delay_ms":600000}"#)
             .run();
         assert!(
-            ran.error(4).contains("deadline_exceeded"),
+            ran.error(3).contains("deadline_exceeded"),
             "{protocol}: {ran:?}"
         );
     }

@@ -1,6 +1,6 @@
 //! How the demo starts and ends.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -124,4 +124,36 @@ fn the_commands_it_prints_work_as_pasted() {
     }
     demo.kill().unwrap();
     demo.wait().unwrap();
+}
+
+#[test]
+fn pages_of_the_named_origins_may_call() {
+    let demo = Demo::start_with(&[
+        "--cors-origin",
+        "http://localhost:3000",
+        "--cors-origin",
+        "https://app.example",
+    ]);
+    for (origin, status) in [
+        ("http://localhost:3000", "204"),
+        ("https://app.example", "204"),
+        ("https://other.example", "403"),
+    ] {
+        let mut socket = std::net::TcpStream::connect(&demo.address).unwrap();
+        let preflight = format!(
+            "OPTIONS /echo.v1.EchoService/Echo HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\
+             origin: {origin}\r\naccess-control-request-method: POST\r\n\r\n"
+        );
+        socket.write_all(preflight.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains(status), "{origin}: {answer}");
+        let allowed = format!("access-control-allow-origin: {origin}");
+        assert_eq!(answer.contains(&allowed), status == "204", "{answer}");
+    }
+    let mut command = quill();
+    command.args(["demo", "--listen", "127.0.0.1:0", "--cors-origin", "*"]);
+    let ran = run(command, b"");
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("https://app.example"), "{}", ran.stderr);
 }

@@ -34,10 +34,15 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub(crate) fn start_with(args: &[&str]) -> Self {
         let port_file = scratch("port");
         let mut child = quill()
             .args(["demo", "--listen", "127.0.0.1:0", "--port-file"])
             .arg(&port_file)
+            .args(args)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -185,9 +190,13 @@ pub(crate) fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T
 }
 
 /// Between two looks at another process, of which no clock of ours can tell.
-#[expect(clippy::disallowed_methods, reason = "there is no runtime here")]
 fn pause() {
-    std::thread::sleep(Duration::from_millis(5));
+    pause_for(Duration::from_millis(5));
+}
+
+#[expect(clippy::disallowed_methods, reason = "there is no runtime here")]
+pub(crate) fn pause_for(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// A program of others; `None`, with a word about it, where it is not

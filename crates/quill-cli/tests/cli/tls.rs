@@ -72,6 +72,7 @@ fn both_sides_prove_who_they_are() {
     }
     // Without a certificate of one's own, for another name, and without trust.
     place(&shop, "quill", &all[..1], Some("shop.example")).error(3);
-    place(&shop, "quill", &all, None).error(3);
+    let ran = place(&shop, "quill", &all, None);
+    assert!(ran.error(3).contains("--server-name"), "{ran:?}");
     place(&shop, "quill", &all[1..], Some("shop.example")).error(3);
 }

@@ -5,6 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::deep_stack;
 use super::json_limits;
 use super::{Codec, CodecError, DecodeLimits, Format};
 use crate::error::{Detail, Error, ErrorDetail};
@@ -12,7 +13,8 @@ use crate::error::{Detail, Error, ErrorDetail};
 /// The codec of `buffa` messages, Quill's default message library.
 ///
 /// JSON follows the ProtoJSON mapping; fields that the schema does not know are
-/// ignored, so that a client may be newer than its server.
+/// ignored, so that a client may be newer than its server. A JSON message that
+/// nests deeper than six levels is parsed on a thread with a stack for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuffaCodec;
 
@@ -54,8 +56,18 @@ fn decode_proto<T: Message>(bytes: &[u8], limits: &DecodeLimits) -> Result<T, Co
         .map_err(|error| CodecError::new(format!("the message is no valid protobuf: {error}")))
 }
 
-fn decode_json<T: DeserializeOwned>(bytes: &[u8], limits: &DecodeLimits) -> Result<T, CodecError> {
-    json_limits::check(bytes, limits)?;
+fn decode_json<T: DeserializeOwned + Send>(
+    bytes: &[u8],
+    limits: &DecodeLimits,
+) -> Result<T, CodecError> {
+    let levels = json_limits::check(bytes, limits)?;
+    deep_stack::with_levels(levels, || parse_json(bytes)).map_err(|error| {
+        CodecError::new("the JSON message nests too deep for the memory there is")
+            .with_source(error)
+    })?
+}
+
+fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let message = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();

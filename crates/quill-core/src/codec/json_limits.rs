@@ -5,17 +5,31 @@ use super::{CodecError, DecodeLimits};
 /// What a message's memory is taken to be where only its braces are seen.
 const OBJECT_BYTES: usize = 256;
 
-/// Holds the depth and the number of a text's objects within the limits.
+/// Most objects and lists within each other, serde_json's own limit.
+const LEVELS_MAX: usize = 128;
+
+/// Holds the depth and the number of a text's objects within the limits, and
+/// says how many levels of objects and lists a parser will meet, at most.
 ///
 /// The message's types are not known here: an object counts as [`OBJECT_BYTES`]
 /// towards `element_bytes_max`, so that a list of `{}` does not become a
 /// hundredfold of its bytes. Text that is no JSON is left to the parser.
-pub(super) fn check(text: &[u8], limits: &DecodeLimits) -> Result<(), CodecError> {
+pub(super) fn check(text: &[u8], limits: &DecodeLimits) -> Result<usize, CodecError> {
     let objects_max = (limits.element_bytes_max / OBJECT_BYTES).max(1);
     let mut depth: u32 = 0;
     let mut objects = 0;
+    let mut level: usize = 0;
+    let mut levels = 0;
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {
+        match byte {
+            b'{' | b'[' => {
+                level = level.saturating_add(1);
+                levels = levels.max(level);
+            }
+            b'}' | b']' => level = level.saturating_sub(1),
+            _ => {}
+        }
         match byte {
             b'"' => skip_string(&mut bytes),
             b'{' => {
@@ -37,7 +51,7 @@ pub(super) fn check(text: &[u8], limits: &DecodeLimits) -> Result<(), CodecError
             )));
         }
     }
-    Ok(())
+    Ok(levels.min(LEVELS_MAX))
 }
 
 /// Goes on behind the quote that ends a string.
@@ -86,6 +100,22 @@ mod tests {
         ] {
             assert!(check(text.as_bytes(), &two).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn levels_are_those_of_objects_and_lists() {
+        for (text, levels) in [
+            ("1", 0),
+            ("{}", 1),
+            (r#"{"a":[{}],"b":{},"c":"[[[["}"#, 3),
+            ("[[[]]]", 3),
+        ] {
+            let found = check(text.as_bytes(), &DecodeLimits::default()).unwrap();
+            assert_eq!(found, levels, "{text}");
+        }
+        let deep = "[".repeat(100_000);
+        let found = check(deep.as_bytes(), &DecodeLimits::default()).unwrap();
+        assert_eq!(found, LEVELS_MAX);
     }
 
     #[test]

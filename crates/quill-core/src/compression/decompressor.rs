@@ -1,9 +1,7 @@
 //! Decompression of data that arrives in pieces.
 
-#[cfg(feature = "gzip")]
-use super::gzip::Gunzip;
-#[cfg(feature = "zstd")]
-use super::zstd::Unzstd;
+use std::fmt;
+
 use super::{CompressionError, Encoding};
 
 /// Decompresses one message or body that arrives in pieces of any size.
@@ -12,33 +10,45 @@ use super::{CompressionError, Encoding};
 /// the data is lost: drop the decompressor, and what it appended.
 #[derive(Debug)]
 pub struct Decompressor {
-    decoder: Decoder,
+    decoder: Box<dyn Decode>,
     bytes_max: usize,
     produced_bytes: usize,
 }
 
+/// What an encoding's decoder is to a [`Decompressor`].
+pub(super) trait Decode: fmt::Debug + Send + Sync {
+    /// Takes the next piece, all of it, and appends what comes of it.
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<(), Stop>;
+
+    /// Whether the data may end here: before any of it, or after a whole.
+    fn is_complete(&self) -> bool;
+
+    /// Keeps what can be used again for the next.
+    fn recycle(self: Box<Self>);
+}
+
+/// What is not compressed.
 #[derive(Debug)]
-enum Decoder {
-    Identity,
-    #[cfg(feature = "gzip")]
-    Gzip(Gunzip),
-    #[cfg(feature = "zstd")]
-    Zstd(Unzstd),
+pub(super) struct Identity;
+
+impl Decode for Identity {
+    fn push(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<(), Stop> {
+        sink.append(input)
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn recycle(self: Box<Self>) {}
 }
 
 impl Decompressor {
     /// A decompressor that gives out `bytes_max` bytes in all, at most.
     #[must_use]
     pub fn new(encoding: Encoding, bytes_max: usize) -> Self {
-        let decoder = match encoding {
-            Encoding::Identity => Decoder::Identity,
-            #[cfg(feature = "gzip")]
-            Encoding::Gzip => Decoder::Gzip(Gunzip::new()),
-            #[cfg(feature = "zstd")]
-            Encoding::Zstd => Decoder::Zstd(Unzstd::new()),
-        };
         Self {
-            decoder,
+            decoder: encoding.decoder(),
             bytes_max,
             produced_bytes: 0,
         }
@@ -55,13 +65,7 @@ impl Decompressor {
             room: bytes_max - self.produced_bytes,
             out,
         };
-        let pushed = match &mut self.decoder {
-            Decoder::Identity => sink.append(input),
-            #[cfg(feature = "gzip")]
-            Decoder::Gzip(gunzip) => gunzip.push(input, &mut sink),
-            #[cfg(feature = "zstd")]
-            Decoder::Zstd(unzstd) => unzstd.push(input, &mut sink),
-        };
+        let pushed = self.decoder.push(input, &mut sink);
         match pushed {
             Err(Stop::Full) => Err(CompressionError::TooLarge(bytes_max)),
             Err(Stop::Wrong(error)) => Err(error),
@@ -78,13 +82,7 @@ impl Decompressor {
     /// # Errors
     /// [`CompressionError::Truncated`].
     pub fn finish(self) -> Result<(), CompressionError> {
-        let is_complete = match &self.decoder {
-            Decoder::Identity => true,
-            #[cfg(feature = "gzip")]
-            Decoder::Gzip(gunzip) => gunzip.is_complete(),
-            #[cfg(feature = "zstd")]
-            Decoder::Zstd(unzstd) => unzstd.is_complete(),
-        };
+        let is_complete = self.decoder.is_complete();
         self.recycle();
         if is_complete {
             Ok(())
@@ -95,13 +93,7 @@ impl Decompressor {
 
     /// Keeps the context for the next message; `finish` does that too.
     pub(super) fn recycle(self) {
-        match self.decoder {
-            Decoder::Identity => {}
-            #[cfg(feature = "gzip")]
-            Decoder::Gzip(gunzip) => gunzip.recycle(),
-            #[cfg(feature = "zstd")]
-            Decoder::Zstd(unzstd) => unzstd.recycle(),
-        }
+        self.decoder.recycle();
     }
 }
 
@@ -128,7 +120,10 @@ pub(super) struct Sink<'a> {
     room: usize,
 }
 
-#[cfg_attr(not(any(feature = "gzip", feature = "zstd")), allow(dead_code))]
+#[cfg_attr(
+    not(all(feature = "gzip", feature = "snappy", feature = "zstd")),
+    allow(dead_code)
+)]
 impl Sink<'_> {
     fn produced(&self) -> usize {
         self.out.len() - self.start
@@ -169,6 +164,20 @@ impl Sink<'_> {
             }
             _ => Err(Stop::Full),
         }
+    }
+
+    /// Makes sure that there is memory for `bytes` more, if so many may come; it
+    /// grows in steps, so that many small pieces do not each move what is there.
+    pub(super) fn make_room_step(&mut self, bytes: usize) -> Result<(), Stop> {
+        let room = self.room.saturating_sub(self.produced());
+        if bytes > room {
+            return Err(Stop::Full);
+        }
+        if self.out.capacity() - self.out.len() < bytes {
+            let growth = self.produced().max(CHUNK_BYTES).min(room).max(bytes);
+            self.out.reserve_exact(growth);
+        }
+        Ok(())
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), Stop> {

@@ -1,20 +1,11 @@
 //! gzip (RFC 1952) around deflate. The framing is ours, since the deflate
 //! contexts of the library are only used again without it.
 
-use std::cell::RefCell;
-use std::fmt;
-
-use flate2::{Compress, Compression, Crc, Decompress, FlushCompress, FlushDecompress, Status};
+use flate2::Crc;
 
 use super::CompressionError;
-use super::decompressor::{CHUNK_BYTES, Sink, Stop};
-use super::pool::Pool;
-
-thread_local! {
-    /// The last used compressor and its level, which it cannot change.
-    static DEFLATE: RefCell<Option<(u32, Compress)>> = const { RefCell::new(None) };
-    static INFLATE: Pool<Decompress> = const { Pool::new() };
-}
+use super::decompressor::{CHUNK_BYTES, Decode, Sink, Stop};
+use super::flate::{self, Frame, Inflate};
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 const METHOD_DEFLATE: u8 = 8;
@@ -41,20 +32,7 @@ pub(super) fn compress(input: &[u8], level: u8) -> Result<Vec<u8>, CompressionEr
         OS_UNKNOWN,
     ]);
 
-    let level = u32::from(level.clamp(1, 9));
-    let kept = DEFLATE
-        .try_with(|kept| kept.borrow_mut().take())
-        .ok()
-        .flatten();
-    let mut deflate = match kept {
-        Some((kept_level, mut deflate)) if kept_level == level => {
-            deflate.reset();
-            deflate
-        }
-        _ => Compress::new(Compression::new(level), false),
-    };
-    deflate_all(&mut deflate, input, &mut out)?;
-    let _ = DEFLATE.try_with(|kept| *kept.borrow_mut() = Some((level, deflate)));
+    flate::deflate(Frame::Bare, level, input, &mut out)?;
 
     let mut crc = Crc::new();
     crc.update(input);
@@ -64,29 +42,10 @@ pub(super) fn compress(input: &[u8], level: u8) -> Result<Vec<u8>, CompressionEr
     Ok(out)
 }
 
-fn deflate_all(
-    deflate: &mut Compress,
-    input: &[u8],
-    out: &mut Vec<u8>,
-) -> Result<(), CompressionError> {
-    let mut taken = 0;
-    loop {
-        out.reserve((input.len() / 4).max(CHUNK_BYTES));
-        let rest = input.get(taken..).unwrap_or_default();
-        let before = deflate.total_in();
-        let status = deflate
-            .compress_vec(rest, out, FlushCompress::Finish)
-            .map_err(|_| CompressionError::Failed("deflate refused its input"))?;
-        taken += (deflate.total_in() - before) as usize;
-        if status == Status::StreamEnd {
-            return Ok(());
-        }
-    }
-}
-
 /// Decompresses one gzip file: one member or several.
+#[derive(Debug)]
 pub(super) struct Gunzip {
-    inflate: Decompress,
+    inflate: Inflate,
     part: Part,
     crc: Crc,
     members: u64,
@@ -106,38 +65,44 @@ enum Part {
 
 impl Gunzip {
     pub(super) fn new() -> Self {
-        let kept = INFLATE.try_with(Pool::take).ok().flatten();
-        let inflate = kept.map_or_else(
-            || Decompress::new(false),
-            |mut inflate| {
-                inflate.reset(false);
-                inflate
-            },
-        );
         Self {
-            inflate,
+            inflate: Inflate::new(Frame::Bare),
             part: Part::Header(Header::START),
             crc: Crc::new(),
             members: 0,
         }
     }
 
-    /// Keeps the context for the next.
-    pub(super) fn recycle(self) {
-        // On a thread that ends there is nothing to keep it in.
-        let _ = INFLATE.try_with(|pool| pool.put(self.inflate));
+    /// Compares a trailer with what came out.
+    fn check(&self, trailer: u64) -> Result<(), CompressionError> {
+        if trailer as u32 != self.crc.sum() {
+            return Err(CompressionError::Corrupt("gzip checksum does not match"));
+        }
+        if (trailer >> 32) as u32 != self.inflate.total_out() as u32 {
+            return Err(CompressionError::Corrupt("gzip length does not match"));
+        }
+        Ok(())
     }
 
-    /// Whether the data may end here: before any of it, or after a member.
-    pub(super) fn is_complete(&self) -> bool {
-        matches!(self.part, Part::Header(Header::START))
+    /// What a member's header that is none means: after a member, junk.
+    fn wrong_header(&self, what: &'static str) -> CompressionError {
+        if what == NO_MAGIC && self.members > 0 {
+            return CompressionError::TrailingBytes;
+        }
+        CompressionError::Corrupt(what)
     }
+}
 
-    pub(super) fn push(&mut self, mut input: &[u8], sink: &mut Sink<'_>) -> Result<(), Stop> {
+impl Decode for Gunzip {
+    fn push(&mut self, mut input: &[u8], sink: &mut Sink<'_>) -> Result<(), Stop> {
         loop {
             match &mut self.part {
                 Part::Body => {
-                    if !self.inflate_body(&mut input, sink)? {
+                    let crc = &mut self.crc;
+                    let ended = self
+                        .inflate
+                        .push(&mut input, sink, |produced| crc.update(produced))?;
+                    if !ended {
                         return Ok(());
                     }
                     self.part = Part::Trailer {
@@ -153,7 +118,7 @@ impl Gunzip {
                     match header.take(*byte).map_err(|what| self.wrong_header(what))? {
                         Some(next) => self.part = Part::Header(next),
                         None => {
-                            self.inflate.reset(false);
+                            self.inflate.reset();
                             self.crc.reset();
                             self.part = Part::Body;
                         }
@@ -179,60 +144,12 @@ impl Gunzip {
         }
     }
 
-    /// Whether the body ended; if not, all input is taken.
-    fn inflate_body(&mut self, input: &mut &[u8], sink: &mut Sink<'_>) -> Result<bool, Stop> {
-        loop {
-            sink.make_room()?;
-            let (len, total_in) = (sink.out.len(), self.inflate.total_in());
-            let status = self
-                .inflate
-                .decompress_vec(input, sink.out, FlushDecompress::None)
-                .map_err(|_| CompressionError::Corrupt("not deflate data"))?;
-            let taken = (self.inflate.total_in() - total_in) as usize;
-            *input = input.get(taken..).unwrap_or_default();
-            let produced = sink.out.get(len..).unwrap_or_default();
-            self.crc.update(produced);
-            if sink.is_over() {
-                return Err(Stop::Full);
-            }
-            if status == Status::StreamEnd {
-                return Ok(true);
-            }
-            // Output that filled its memory may not be all there is.
-            if input.is_empty() && !sink.is_full() {
-                return Ok(false);
-            }
-            if taken == 0 && produced.is_empty() {
-                return Err(CompressionError::Corrupt("deflate data without progress").into());
-            }
-        }
+    fn is_complete(&self) -> bool {
+        matches!(self.part, Part::Header(Header::START))
     }
 
-    /// Compares a trailer with what came out.
-    fn check(&self, trailer: u64) -> Result<(), CompressionError> {
-        if trailer as u32 != self.crc.sum() {
-            return Err(CompressionError::Corrupt("gzip checksum does not match"));
-        }
-        if (trailer >> 32) as u32 != self.inflate.total_out() as u32 {
-            return Err(CompressionError::Corrupt("gzip length does not match"));
-        }
-        Ok(())
-    }
-
-    /// What a member's header that is none means: after a member, junk.
-    fn wrong_header(&self, what: &'static str) -> CompressionError {
-        if what == NO_MAGIC && self.members > 0 {
-            return CompressionError::TrailingBytes;
-        }
-        CompressionError::Corrupt(what)
-    }
-}
-
-impl fmt::Debug for Gunzip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gunzip")
-            .field("part", &self.part)
-            .finish_non_exhaustive()
+    fn recycle(self: Box<Self>) {
+        self.inflate.recycle();
     }
 }
 

@@ -8,7 +8,7 @@ use zstd::zstd_safe::{
 };
 
 use super::CompressionError;
-use super::decompressor::{Sink, Stop};
+use super::decompressor::{Decode, Sink, Stop};
 use super::pool::Pool;
 
 /// 8 MiB: what every decoder should take, and no encoder should exceed (RFC 8878
@@ -88,24 +88,10 @@ impl Unzstd {
             frames: 0,
         }
     }
+}
 
-    /// Keeps the context for the next, unless a large window made it large.
-    pub(super) fn recycle(self) {
-        let kept = self.context.and_then(|mut context| {
-            let is_clean = context.reset(ResetDirective::SessionOnly).is_ok();
-            (is_clean && context.sizeof() <= CONTEXT_BYTES_MAX).then_some(context)
-        });
-        if let Some(context) = kept {
-            let _ = DECOMPRESSORS.try_with(|pool| pool.put(context));
-        }
-    }
-
-    /// Whether the data may end here: before any of it, or after a frame.
-    pub(super) fn is_complete(&self) -> bool {
-        !self.is_inside_frame
-    }
-
-    pub(super) fn push(&mut self, mut input: &[u8], sink: &mut Sink<'_>) -> Result<(), Stop> {
+impl Decode for Unzstd {
+    fn push(&mut self, mut input: &[u8], sink: &mut Sink<'_>) -> Result<(), Stop> {
         let Some(context) = &mut self.context else {
             return Err(CompressionError::Failed("no memory for a zstd context").into());
         };
@@ -140,6 +126,21 @@ impl Unzstd {
             }
         }
         Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        !self.is_inside_frame
+    }
+
+    fn recycle(self: Box<Self>) {
+        // A large window makes a context large: such a one is not kept.
+        let kept = self.context.and_then(|mut context| {
+            let is_clean = context.reset(ResetDirective::SessionOnly).is_ok();
+            (is_clean && context.sizeof() <= CONTEXT_BYTES_MAX).then_some(context)
+        });
+        if let Some(context) = kept {
+            let _ = DECOMPRESSORS.try_with(|pool| pool.put(context));
+        }
     }
 }
 

@@ -129,10 +129,13 @@ impl FrameDecoder {
         }
     }
 
-    /// How much of an unfinished frame is held, in bytes.
+    /// How much of an unfinished frame has come, in bytes; 0 between frames.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.prefix_len + self.partial.len()
+        let header = self
+            .header
+            .map_or(0, |header| varint::encoded_len(header.payload_bytes) + 1);
+        self.prefix_len + header + self.partial.len()
     }
 
     /// Whether no part of a frame is held.

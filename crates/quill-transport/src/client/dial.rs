@@ -2,12 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use quill_core::HttpVersion;
 use rustls::pki_types::ServerName;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsConnector;
 
 use super::endpoint::{Endpoint, Place};
@@ -16,6 +18,10 @@ use crate::error::{TransportError, TransportErrorKind};
 use crate::hyper_error::chain;
 use crate::io::{Io, Socket};
 use crate::tls::{ALPN_HTTP2, ClientTls};
+
+/// The time between two probes of a peer that does not answer them.
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// A connected byte stream and the version of HTTP to speak on it.
 pub(super) struct Dialed {
@@ -27,22 +33,7 @@ pub(super) struct Dialed {
 pub(super) async fn dial(
     endpoint: &Endpoint,
     options: &ClientOptions,
-    tls: &ClientTls,
-) -> Result<Dialed, TransportError> {
-    match timeout(options.connect_timeout, connect(endpoint, options, tls)).await {
-        Ok(dialed) => dialed,
-        Err(_) => {
-            let limit = options.connect_timeout;
-            let message = format!("connecting to {endpoint} took longer than {limit:?}");
-            Err(TransportError::new(TransportErrorKind::Timeout, message).unprocessed())
-        }
-    }
-}
-
-async fn connect(
-    endpoint: &Endpoint,
-    options: &ClientOptions,
-    tls: &ClientTls,
+    tls: Option<&ClientTls>,
 ) -> Result<Dialed, TransportError> {
     let plain = if options.http1 {
         HttpVersion::Http1
@@ -59,10 +50,21 @@ async fn connect(
             )
         }
     };
-    if !endpoint.is_secure() {
+    let Some(tls) = tls.filter(|_| endpoint.is_secure()) else {
         let io = Io::Plain(socket);
         return Ok(Dialed { io, version: plain });
-    }
+    };
+    secure(endpoint, options, tls, socket, host).await
+}
+
+/// TLS on a connected socket; the handshake chooses the version of HTTP.
+async fn secure(
+    endpoint: &Endpoint,
+    options: &ClientOptions,
+    tls: &ClientTls,
+    socket: Socket,
+    host: &str,
+) -> Result<Dialed, TransportError> {
     let name = match &tls.server_name {
         Some(name) => name.clone(),
         None => ServerName::try_from(host.to_owned()).map_err(|error| {
@@ -124,7 +126,9 @@ async fn resolve(
     port: u16,
 ) -> Result<Vec<SocketAddr>, TransportError> {
     let failed = |why: String| {
-        let message = format!("can't find the address of {host:?} in {endpoint}: {why}");
+        let message = format!(
+            "can't find the address of {host:?} in {endpoint}: {why}; check the name and the network"
+        );
         TransportError::new(TransportErrorKind::Resolve, message).unprocessed()
     };
     let addresses: Vec<_> = lookup_host((host, port))
@@ -180,15 +184,30 @@ async fn connect_any(
         };
         match ended {
             Some(Ok((_, Ok(stream)))) => {
-                if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "TCP_NODELAY could not be set");
-                }
+                prepare(&stream, options);
                 return Ok(Socket::Tcp(stream));
             }
             Some(Ok((address, Err(error)))) => failures.push((address, error)),
             Some(Err(error)) => tracing::debug!(%error, "an attempt to connect was lost"),
             None => {}
         }
+    }
+}
+
+/// Sets what a socket is better with; it works without, too.
+fn prepare(stream: &TcpStream, options: &ClientOptions) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    let Some(silence) = options.tcp_keepalive else {
+        return;
+    };
+    let keepalive = TcpKeepalive::new().with_time(silence);
+    // Elsewhere the system's own interval holds.
+    #[cfg(any(target_os = "linux", target_os = "macos", windows))]
+    let keepalive = keepalive.with_interval(KEEPALIVE_INTERVAL.min(silence));
+    if let Err(error) = SockRef::from(stream).set_tcp_keepalive(&keepalive) {
+        tracing::debug!(%error, "SO_KEEPALIVE could not be set");
     }
 }
 
@@ -200,7 +219,14 @@ fn unreachable_error(
         .iter()
         .map(|(address, error)| format!("{address}: {error}"))
         .collect();
-    let message = format!("can't connect to {endpoint} ({})", tried.join("; "));
+    let is_refused =
+        |(_, error): &(SocketAddr, io::Error)| error.kind() == io::ErrorKind::ConnectionRefused;
+    let hint = if failures.iter().any(is_refused) {
+        ": no server listens there; is it running, and on this port?"
+    } else {
+        ""
+    };
+    let message = format!("can't connect to {endpoint} ({}){hint}", tried.join("; "));
     let error = TransportError::new(TransportErrorKind::Connect, message).unprocessed();
     match failures.into_iter().next_back() {
         Some((_, cause)) => error.with_source(cause),
@@ -211,7 +237,6 @@ fn unreachable_error(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
     use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
     #[test]
@@ -258,6 +283,10 @@ mod tests {
         let addresses = vec![silent, refused, good];
         let connected = connect_any(&endpoint, &options, addresses).await.unwrap();
         assert_eq!(connected.peer_address(), Some(good));
+        let Socket::Tcp(stream) = &connected else {
+            panic!("an address of TCP");
+        };
+        assert!(SockRef::from(stream).keepalive().unwrap());
 
         let error = connect_any(&endpoint, &options, vec![refused, refused]).await;
         let error = error.unwrap_err();

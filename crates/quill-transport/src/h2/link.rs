@@ -7,11 +7,10 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use quill_h2::{Connection, ErrorCode};
-use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use super::buffers::{READ_BYTES, Spare};
 use crate::error::{TransportError, TransportErrorKind};
-use crate::io::{Io, Rewound};
 
 /// Slices that one write takes at most.
 const SLICES_MAX: usize = 64;
@@ -21,9 +20,9 @@ const SLICES_MAX: usize = 64;
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
 /// An engine, the socket that it speaks on, and the beginning of a frame that was read.
-pub(crate) struct Link {
+pub(crate) struct Link<T> {
     pub(crate) engine: Connection,
-    io: Rewound<Io>,
+    io: T,
     rest: Bytes,
     /// What bodies may have waiting in the output.
     waiting_bytes_max: usize,
@@ -31,12 +30,13 @@ pub(crate) struct Link {
     pub(crate) read_ended: bool,
 }
 
-impl Link {
-    pub(crate) fn new(engine: Connection, io: Rewound<Io>, waiting_bytes_max: usize) -> Self {
+impl<T: AsyncRead + AsyncWrite + Unpin> Link<T> {
+    /// Speaks on `io`, of which `ahead` has been read: less than a frame.
+    pub(crate) fn new(engine: Connection, io: T, ahead: Bytes, waiting_bytes_max: usize) -> Self {
         Self {
             engine,
             io,
-            rest: Bytes::new(),
+            rest: ahead,
             waiting_bytes_max,
             read_ended: false,
         }
@@ -103,7 +103,7 @@ impl Link {
         self.waiting_bytes_max.saturating_sub(waiting)
     }
 
-    pub(crate) fn into_io(self) -> Rewound<Io> {
+    pub(crate) fn into_io(self) -> T {
         self.io
     }
 }

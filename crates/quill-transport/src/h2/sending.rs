@@ -30,8 +30,10 @@ pub(crate) enum Progress {
     Ended,
     /// It has more, and others have their turn first.
     Queued,
-    /// It waits for its maker, or for a window.
+    /// It waits for its maker.
     Waiting,
+    /// It waits for a window.
+    Blocked,
     /// It broke: its stream is to be reset with this.
     Broken(ErrorCode),
 }
@@ -63,12 +65,12 @@ impl<B: Body + Unpin> Sending<B> {
                     Sent::All => {}
                     Sent::Full => return Progress::Queued,
                     // The engine tells when a window opens.
-                    Sent::StreamBlocked | Sent::ConnectionBlocked => return Progress::Waiting,
+                    Sent::StreamBlocked | Sent::ConnectionBlocked => return Progress::Blocked,
                 }
                 continue;
             }
             if !engine.may_send(stream.key) {
-                return Progress::Waiting;
+                return Progress::Blocked;
             }
             if room == 0 {
                 return Progress::Queued;

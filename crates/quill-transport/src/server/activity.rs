@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
@@ -20,6 +21,16 @@ struct State {
     in_head: bool,
     /// When this state was entered.
     since: Instant,
+    /// Since when the peer has taken no byte that waits to be written.
+    blocked: Option<Instant>,
+}
+
+/// How long a connection may be in each state; `None` for ever.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) head: Option<Duration>,
+    pub(super) idle: Option<Duration>,
+    pub(super) write: Option<Duration>,
 }
 
 /// Until when the present state may last.
@@ -31,6 +42,8 @@ pub(super) enum Due {
     Head(Instant),
     /// An exchange must have begun by then.
     Exchange(Instant),
+    /// The peer must have taken some of what waits for it by then.
+    Write(Instant),
 }
 
 impl Activity {
@@ -40,6 +53,7 @@ impl Activity {
             exchanges: 0,
             in_head: true,
             since: Instant::now(),
+            blocked: None,
         })))
     }
 
@@ -52,8 +66,12 @@ impl Activity {
         Mark(self.clone())
     }
 
-    pub(super) fn due(&self, head: Option<Duration>, idle: Option<Duration>) -> Due {
+    pub(super) fn due(&self, limits: &Limits) -> Due {
+        let Limits { head, idle, write } = *limits;
         let state = self.lock();
+        if let (Some(blocked), Some(write)) = (state.blocked, write) {
+            return Due::Write(blocked + write);
+        }
         match (state.exchanges, head, idle) {
             (0, Some(head), _) if state.in_head => Due::Head(state.since + head),
             (0, _, Some(idle)) => Due::Exchange(state.since + idle),
@@ -67,6 +85,10 @@ impl Activity {
             state.in_head = true;
             state.since = Instant::now();
         }
+    }
+
+    fn set_blocked(&self, is_blocked: bool) {
+        self.lock().blocked = is_blocked.then(Instant::now);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -88,16 +110,32 @@ impl Drop for Mark {
     }
 }
 
-/// A byte stream whose reads are noted.
+/// A byte stream behind bytes that were read of it already. Its reads are noted,
+/// and writes that the peer holds up.
 #[derive(Debug)]
 pub(super) struct Watched<T> {
+    ahead: Bytes,
     inner: T,
     activity: Arc<Activity>,
+    is_blocked: bool,
 }
 
 impl<T> Watched<T> {
-    pub(super) fn new(inner: T, activity: Arc<Activity>) -> Self {
-        Self { inner, activity }
+    pub(super) fn new(ahead: Bytes, inner: T, activity: Arc<Activity>) -> Self {
+        Self {
+            ahead,
+            inner,
+            activity,
+            is_blocked: false,
+        }
+    }
+
+    fn note<R>(&mut self, written: Poll<R>) -> Poll<R> {
+        if self.is_blocked != written.is_pending() {
+            self.is_blocked = written.is_pending();
+            self.activity.set_blocked(self.is_blocked);
+        }
+        written
     }
 }
 
@@ -107,6 +145,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.ahead.is_empty() {
+            let bytes = self.ahead.len().min(buf.remaining());
+            buf.put_slice(&self.ahead.split_to(bytes));
+            self.activity.bytes_came();
+            return Poll::Ready(Ok(()));
+        }
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(cx, buf);
         if buf.filled().len() > before {
@@ -122,7 +166,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, buf)
+        let written = Pin::new(&mut self.inner).poll_write(cx, buf);
+        self.note(written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -142,6 +187,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
+        self.note(written)
     }
 }

@@ -9,21 +9,22 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use quill_core::{HttpVersion, Peer};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use quill_core::{Budget, HttpVersion, Peer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::activity::{Activity, Due, Watched};
+use super::activity::{Activity, Due, Limits, Watched};
+use super::delivery::Exchanges;
 use super::h2::Session;
 use super::options::{HttpVersions, ServerOptions};
 use super::responder::Responder;
 use crate::body::LINGER_TIMEOUT;
 use crate::bounds::Http2Engine;
 use crate::exchange::Service;
-use crate::io::{Io, Rewound, Socket};
+use crate::io::{Io, Socket};
 use crate::tls::{ALPN_HTTP1, ALPN_HTTP2, ServerTls};
 
 /// How an HTTP/2 connection begins (RFC 9113, section 3.4).
@@ -32,6 +33,11 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// What is still read of a request on HTTP/1.1 once the connection closes. A
 /// peer that has more on its way than fits the sockets' buffers loses the answer.
 const LINGER_BYTES_MAX: usize = 256 * 1024;
+
+/// What an HTTP/1.1 connection buffers each way, as long as no larger head is
+/// allowed: beside the piece that is being written, that is what a peer that
+/// does not read makes it hold.
+const HTTP1_BUFFER_BYTES: usize = 64 * 1024;
 
 /// How long an idle HTTP/2 peer may take to acknowledge that it must go.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,12 +48,16 @@ pub(super) struct Connection<S> {
     pub(super) service: S,
     pub(super) tls: Option<ServerTls>,
     pub(super) options: Arc<ServerOptions>,
+    pub(super) budget: Option<Budget>,
+    pub(super) connection_bytes_max: usize,
     pub(super) drain: watch::Receiver<bool>,
 }
 
 /// A connection that is ready for HTTP.
 struct Opened {
-    io: Rewound<Io>,
+    /// What was read to tell the version of HTTP.
+    ahead: Bytes,
+    io: Io,
     peer: Peer,
 }
 
@@ -83,9 +93,10 @@ impl<S: Service> Connection<S> {
             stream.set_nodelay(true)?;
         }
         let Some(tls) = &self.tls else {
-            let (version, io) = self.recognise(Io::Plain(socket)).await?;
+            let mut io = Io::Plain(socket);
+            let (version, ahead) = self.recognise(&mut io).await?;
             let peer = Peer::new(address, version);
-            return Ok(Opened { io, peer });
+            return Ok(Opened { ahead, io, peer });
         };
         let config = tls.config(self.options.versions);
         let handshake = TlsAcceptor::from(config).accept(socket);
@@ -105,26 +116,26 @@ impl<S: Service> Connection<S> {
             Some(ALPN_HTTP1) => Some(HttpVersion::Http1),
             _ => None,
         };
-        let io = Io::Server(Box::new(stream));
-        let (version, io) = match agreed {
-            Some(version) => (version, Rewound::new(Bytes::new(), io)),
-            None => self.recognise(io).await?,
+        let mut io = Io::Server(Box::new(stream));
+        let (version, ahead) = match agreed {
+            Some(version) => (version, Bytes::new()),
+            None => self.recognise(&mut io).await?,
         };
         let peer = Peer::secure(address, version, certificates);
-        Ok(Opened { io, peer })
+        Ok(Opened { ahead, io, peer })
     }
 
-    /// Tells the version by the first bytes.
-    async fn recognise(&self, mut io: Io) -> io::Result<(HttpVersion, Rewound<Io>)> {
+    /// Tells the version by the first bytes, and gives back what it read of them.
+    async fn recognise(&self, io: &mut Io) -> io::Result<(HttpVersion, Bytes)> {
         match self.options.versions {
-            HttpVersions::Http1 => return Ok((HttpVersion::Http1, Rewound::new(Bytes::new(), io))),
-            HttpVersions::Http2 => return Ok((HttpVersion::Http2, Rewound::new(Bytes::new(), io))),
+            HttpVersions::Http1 => return Ok((HttpVersion::Http1, Bytes::new())),
+            HttpVersions::Http2 => return Ok((HttpVersion::Http2, Bytes::new())),
             HttpVersions::All => {}
         }
         let mut ahead = BytesMut::with_capacity(PREFACE.len());
         let read = async {
             while ahead.len() < PREFACE.len() && PREFACE.starts_with(&ahead) {
-                let mut limited = (&mut io).take((PREFACE.len() - ahead.len()) as u64);
+                let mut limited = (&mut *io).take((PREFACE.len() - ahead.len()) as u64);
                 if limited.read_buf(&mut ahead).await? == 0 {
                     break;
                 }
@@ -141,23 +152,28 @@ impl<S: Service> Connection<S> {
         } else {
             HttpVersion::Http1
         };
-        Ok((version, Rewound::new(ahead.freeze(), io)))
+        Ok((version, ahead.freeze()))
     }
 
     async fn serve_http1(self, opened: Opened) {
         let activity = Activity::new();
-        let io = Watched::new(opened.io, activity.clone());
+        let io = Watched::new(opened.ahead, opened.io, activity.clone());
         let responder = self.responder(opened.peer, &activity);
+        let head_bytes_max = self.options.headers_bytes_max as usize;
         let mut connection = http1::Builder::new()
+            .max_buf_size(HTTP1_BUFFER_BYTES.max(head_bytes_max))
             .timer(TokioTimer::new())
             // Idle connections and slow heads are told apart by the driver.
             .header_read_timeout(None)
-            .max_header_size(self.options.headers_bytes_max as usize)
+            .max_header_size(head_bytes_max)
             .serve_connection(TokioIo::new(io), responder);
         let driver = Driver {
             activity,
-            head: Some(self.options.header_read_timeout),
-            idle: self.options.http1_idle_timeout,
+            limits: Limits {
+                head: Some(self.options.header_read_timeout),
+                idle: self.options.http1_idle_timeout,
+                write: self.options.write_timeout,
+            },
             drain: self.drain,
         };
         if driver.run(&mut connection).await.is_break() {
@@ -168,7 +184,9 @@ impl<S: Service> Connection<S> {
     }
 
     async fn serve_http2(self, opened: Opened) {
-        let session = Session::new(opened.io, self.service, opened.peer, self.options);
+        let Opened { ahead, io, peer } = opened;
+        let budget = self.connection_budget();
+        let session = Session::new(io, ahead, self.service, (peer, budget), self.options);
         if let Some(mut io) = session.run(self.drain).await {
             let _ = timeout(LINGER_TIMEOUT, linger(&mut io)).await;
         }
@@ -177,8 +195,9 @@ impl<S: Service> Connection<S> {
     async fn serve_hyper_http2(self, opened: Opened) {
         let activity = Activity::new();
         let responder = self.responder(opened.peer, &activity);
+        let io = Watched::new(opened.ahead, opened.io, activity.clone());
         let options = &self.options;
-        let mut builder = http2::Builder::new(TokioExecutor::new());
+        let mut builder = http2::Builder::new(Exchanges::new(options.write_timeout));
         builder
             .timer(TokioTimer::new())
             .max_concurrent_streams(options.http2_streams_max)
@@ -194,19 +213,35 @@ impl<S: Service> Connection<S> {
         if options.http2_adaptive_window {
             builder.adaptive_window(true);
         }
-        let mut connection = builder.serve_connection(TokioIo::new(opened.io), responder);
+        let mut connection = builder.serve_connection(TokioIo::new(io), responder);
         let driver = Driver {
             activity,
-            head: None,
-            idle: options.http2_idle_timeout,
+            limits: Limits {
+                head: None,
+                idle: options.http2_idle_timeout,
+                write: options.write_timeout,
+            },
             drain: self.drain,
         };
         let _ = driver.run(&mut connection).await;
     }
 
+    /// What the unfinished messages of one connection may hold.
+    fn connection_budget(&self) -> Option<Budget> {
+        let within = |budget: &Budget| {
+            budget.child(super::CONNECTION_HELD_BYTES_MAX, self.connection_bytes_max)
+        };
+        self.budget.as_ref().map(within)
+    }
+
     fn responder(&self, peer: Peer, activity: &Arc<Activity>) -> Responder<S> {
         Responder {
+            budget: self.connection_budget(),
             service: self.service.clone(),
+            piece_bytes_max: match peer.version() {
+                HttpVersion::Http1 => usize::MAX,
+                _ => self.options.http2_send_buffer_bytes_max,
+            },
             peer,
             activity: activity.clone(),
         }
@@ -234,14 +269,14 @@ trait HttpConnection: Future<Output = hyper::Result<()>> + Unpin {
     fn finish(self: Pin<&mut Self>);
 }
 
-impl<S: Service> HttpConnection for http1::Connection<TokioIo<Watched<Rewound<Io>>>, Responder<S>> {
+impl<S: Service> HttpConnection for http1::Connection<TokioIo<Watched<Io>>, Responder<S>> {
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
 }
 
 impl<S: Service> HttpConnection
-    for http2::Connection<TokioIo<Rewound<Io>>, Responder<S>, TokioExecutor>
+    for http2::Connection<TokioIo<Watched<Io>>, Responder<S>, Exchanges>
 {
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
@@ -251,8 +286,7 @@ impl<S: Service> HttpConnection
 /// Runs a connection, and ends it when the server drains or nothing happens on it.
 struct Driver {
     activity: Arc<Activity>,
-    head: Option<Duration>,
-    idle: Option<Duration>,
+    limits: Limits,
     drain: watch::Receiver<bool>,
 }
 
@@ -304,9 +338,9 @@ impl Driver {
         cx: &mut Context<'_>,
     ) -> Poll<Due> {
         loop {
-            let due = self.activity.due(self.head, self.idle);
-            let at = match (due, goodbye, self.idle) {
-                (Due::Head(at), _, _) => at,
+            let due = self.activity.due(&self.limits);
+            let at = match (due, goodbye, self.limits.idle) {
+                (Due::Head(at) | Due::Write(at), _, _) => at,
                 (Due::Exchange(_), Some(at), _) | (Due::Exchange(at), None, _) => at,
                 (Due::Never, _, Some(idle)) => Instant::now() + idle,
                 (Due::Never, _, None) => return Poll::Pending,

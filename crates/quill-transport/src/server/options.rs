@@ -42,6 +42,10 @@ pub struct ServerOptions {
     /// How long an HTTP/2 connection may be without an open stream before it
     /// is closed with GOAWAY; `None` for ever. 10 min by default.
     pub http2_idle_timeout: Option<Duration>,
+    /// How long a peer may take nothing of an answer that waits for it, on its
+    /// socket or for a stream's window; then the connection is cut, or the
+    /// stream reset. `None` for ever. 2 min by default.
+    pub write_timeout: Option<Duration>,
     /// Size of a request's head in bytes, 1 KiB to 1 MiB; over it the answer
     /// is 431. 16 KiB by default.
     pub headers_bytes_max: u32,
@@ -62,7 +66,8 @@ pub struct ServerOptions {
     /// 2^24-1. 16 KiB by default.
     pub http2_frame_bytes_max: u32,
     /// Bytes that the answers of one HTTP/2 connection may have waiting for the
-    /// socket, 1 to 2^32-1; with hyper, those of one stream. 256 KiB by default.
+    /// socket, and the largest piece that is added to them, 1 to 2^32-1; with hyper,
+    /// those of one stream. 256 KiB by default.
     pub http2_send_buffer_bytes_max: usize,
     /// How often an HTTP/2 peer is pinged; `None` for never. 60 s by default.
     pub http2_ping_interval: Option<Duration>,
@@ -89,6 +94,7 @@ impl Default for ServerOptions {
             header_read_timeout: Duration::from_secs(10),
             http1_idle_timeout: Some(Duration::from_secs(75)),
             http2_idle_timeout: Some(Duration::from_secs(600)),
+            write_timeout: Some(Duration::from_secs(120)),
             headers_bytes_max: 16 * 1024,
             http2_streams_max: 250,
             http2_stream_window_bytes: 1024 * 1024,
@@ -141,6 +147,7 @@ impl ServerOptions {
         time("header_read_timeout", Some(self.header_read_timeout))?;
         time("http1_idle_timeout", self.http1_idle_timeout)?;
         time("http2_idle_timeout", self.http2_idle_timeout)?;
+        time("write_timeout", self.write_timeout)?;
         time("http2_ping_interval", self.http2_ping_interval)?;
         time("http2_ping_timeout", Some(self.http2_ping_timeout))
     }

@@ -6,13 +6,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONNECTION;
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
-use quill_core::{HttpVersion, Peer};
+use quill_core::{Budget, HttpVersion, Peer};
 
 use super::activity::{Activity, Mark};
+use super::delivery::Delivery;
 use super::unread::Unread;
 use crate::adapt::HttpBody;
 use crate::body::RecvBody;
@@ -23,7 +25,10 @@ use crate::fields;
 pub(super) struct Responder<S> {
     pub(super) service: S,
     pub(super) peer: Peer,
+    pub(super) budget: Option<Budget>,
     pub(super) activity: Arc<Activity>,
+    /// The largest piece that an answer's body is handed on in.
+    pub(super) piece_bytes_max: usize,
 }
 
 impl<S: Service> hyper::service::Service<http::Request<Incoming>> for Responder<S> {
@@ -43,12 +48,14 @@ impl<S: Service> hyper::service::Service<http::Request<Incoming>> for Responder<
             head: fields::request_from_http(&parts),
             body,
             peer: self.peer.clone(),
+            budget: self.budget.clone(),
         });
         Answer {
             future,
             mark: Some(mark),
             response: None,
             unread,
+            piece_bytes_max: self.piece_bytes_max,
         }
     }
 }
@@ -61,6 +68,7 @@ pin_project! {
         mark: Option<Mark>,
         response: Option<HttpResponse<B>>,
         unread: Option<Unread>,
+        piece_bytes_max: usize,
     }
 }
 
@@ -90,6 +98,9 @@ where
         }
         let body = Marked {
             body: HttpBody::new(response.body),
+            rest: Bytes::new(),
+            piece_bytes_max: *this.piece_bytes_max,
+            delivery: Delivery::current(),
             mark: this.mark.take(),
         };
         Poll::Ready(Ok(http::Response::from_parts(parts, body)))
@@ -101,6 +112,10 @@ pin_project! {
     pub(super) struct Marked<B> {
         #[pin]
         body: HttpBody<B>,
+        // What is left of a piece that was too large to be handed on whole.
+        rest: Bytes,
+        piece_bytes_max: usize,
+        delivery: Option<Delivery>,
         mark: Option<Mark>,
     }
 }
@@ -113,14 +128,35 @@ impl<B: crate::Body> http_body::Body for Marked<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
-        self.project().body.poll_frame(cx)
+        let this = self.project();
+        if let Some(delivery) = this.delivery {
+            delivery.asked();
+        }
+        if this.rest.is_empty() {
+            match ready!(this.body.poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => *this.rest = data,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        if let Some(delivery) = this.delivery {
+            delivery.given();
+        }
+        let bytes = this.rest.len().min(*this.piece_bytes_max);
+        let piece = this.rest.split_to(bytes);
+        Poll::Ready(Some(Ok(http_body::Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> http_body::SizeHint {
-        self.body.size_hint()
+        match self.body.size_hint().exact() {
+            Some(bytes) => http_body::SizeHint::with_exact(bytes + self.rest.len() as u64),
+            None => http_body::SizeHint::default(),
+        }
     }
 }

@@ -55,9 +55,11 @@ impl Unread {
                 Poll::Ready(Some(Ok(frame))) => frame,
                 Poll::Ready(None) => return Poll::Ready(true),
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(false),
-                // Asked once, the connection hands over what it has and polls again.
+                // Asked once, the connection hands over what it has. It may have
+                // been asked before, and would then not come back by itself.
                 Poll::Pending if !self.has_asked => {
                     self.has_asked = true;
+                    cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
                 Poll::Pending => return Poll::Ready(false),

@@ -230,8 +230,10 @@ pub(crate) fn options(version: HttpVersion) -> ClientOptions {
 }
 
 pub(crate) fn channel(url: &str, options: ClientOptions) -> Channel {
+    let endpoint = Endpoint::parse(url).unwrap();
     let tls = ClientTls::builder().build().unwrap();
-    Channel::new(Endpoint::parse(url).unwrap(), options, tls).unwrap()
+    let tls = endpoint.is_secure().then_some(tls);
+    Channel::new(endpoint, options, tls).unwrap()
 }
 
 pub(crate) const VERSIONS: [HttpVersion; 2] = [HttpVersion::Http1, HttpVersion::Http2];

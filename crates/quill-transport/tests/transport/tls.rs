@@ -67,7 +67,7 @@ async fn serve(tls: ServerTls, versions: HttpVersions) -> Running {
 fn connect(running: &Running, options: ClientOptions, tls: ClientTls) -> Channel {
     let port = running.local_addr().unwrap().port();
     let endpoint = Endpoint::parse(&format!("https://localhost:{port}")).unwrap();
-    Channel::new(endpoint, options, tls).unwrap()
+    Channel::new(endpoint, options, Some(tls)).unwrap()
 }
 
 /// What the server says of the request's connection.

@@ -9,8 +9,9 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use super::{error, fields};
+use super::error;
 use crate::envelope;
+use crate::fields::{self, NotBase64};
 
 /// Bit 1: the payload is the end of the stream.
 pub(crate) const FLAG_END_STREAM: u8 = 0x02;
@@ -76,32 +77,34 @@ struct Read {
     metadata: Option<ReadMetadata>,
 }
 
-struct ReadMetadata(Metadata);
+struct ReadMetadata(Metadata, Result<(), NotBase64>);
 
 impl<'de> Deserialize<'de> for ReadMetadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Fields;
 
         impl<'de> Visitor<'de> for Fields {
-            type Value = Metadata;
+            type Value = ReadMetadata;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object of arrays of strings")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metadata, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ReadMetadata, A::Error> {
                 let mut metadata = Metadata::new();
+                let mut received = Ok(());
                 while let Some((name, values)) = map.next_entry::<String, Vec<String>>()? {
                     let name = name.to_ascii_lowercase();
                     for value in values {
-                        fields::receive(&name, value.as_bytes(), &mut metadata);
+                        let value = value.as_bytes();
+                        received = received.and(fields::receive(&name, value, &mut metadata));
                     }
                 }
-                Ok(metadata)
+                Ok(ReadMetadata(metadata, received))
             }
         }
 
-        deserializer.deserialize_map(Fields).map(Self)
+        deserializer.deserialize_map(Fields)
     }
 }
 
@@ -115,8 +118,14 @@ pub(crate) fn read(payload: &[u8]) -> Result<(Option<Error>, Metadata), Error> {
         Error::internal(format!("the end of the stream can't be read: {error}"))
     })?;
     let error = read.error.map(|error| error.into_error(Code::Unknown));
-    let metadata = read.metadata.map(|metadata| metadata.0);
-    Ok((error, metadata.unwrap_or_default()))
+    let Some(ReadMetadata(metadata, received)) = read.metadata else {
+        return Ok((error, Metadata::new()));
+    };
+    match received {
+        // What is malformed beside an error does not hide that.
+        Err(junk) if error.is_none() => Err(junk.into_error(Error::internal)),
+        _ => Ok((error, metadata)),
+    }
 }
 
 #[cfg(test)]

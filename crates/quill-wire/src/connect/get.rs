@@ -69,12 +69,13 @@ pub(crate) fn open(
     };
     // Errors are JSON in any case, so a missing format harms no answer.
     let answer_format = format.unwrap_or(Format::Json);
-    let mut call = super::incoming(Wire::ConnectGet, head, method, answer_format, options);
+    let (mut call, received) =
+        super::incoming(Wire::ConnectGet, head, method, answer_format, options);
     let checked = match format {
         Some(_) => read(&mut call, head, &query),
         None => Err(missing("encoding")),
     };
-    Ok((call, checked))
+    Ok((call, received.and(checked)))
 }
 
 fn read(call: &mut Call, head: &RequestHead, query: &Query<'_>) -> Result<(), Error> {
@@ -83,7 +84,7 @@ fn read(call: &mut Call, head: &RequestHead, query: &Query<'_>) -> Result<(), Er
             "query parameter \"connect\" must be \"{VERSION}\", not {version:?}"
         )));
     }
-    call.timeout = unary::read_timeout(call, &head.headers)?;
+    call.timeout = timeout::read(&head.headers)?;
     negotiate_encodings(
         call,
         query.compression,
@@ -146,7 +147,7 @@ pub(crate) fn request(call: &Call, message: &Packed) -> Option<RequestHead> {
     head.version = call.version;
     unary::put_accepted(call, &mut head.headers);
     timeout::write(call.timeout, &mut head.headers);
-    super::fields::put(&call.metadata, &mut head.headers);
+    crate::fields::put(&call.metadata, &mut head.headers);
     Some(head)
 }
 

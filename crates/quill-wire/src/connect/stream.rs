@@ -19,7 +19,8 @@ use crate::wire::Opened;
 
 use super::end_stream::{self, FLAG_END_STREAM};
 use super::error::{DOCUMENT_BYTES_MAX, of_status};
-use super::{fields, lossy, timeout, unary};
+use super::{lossy, timeout};
+use crate::fields;
 
 const CONTENT_TYPE_PREFIX: &str = "application/connect+";
 const ENCODING: &str = "connect-content-encoding";
@@ -47,14 +48,14 @@ pub(crate) fn open(
         name if name.eq_ignore_ascii_case(content_type(Format::Json)) => Format::Json,
         _ => return Err(Refusal::MediaType),
     };
-    let mut call = super::incoming(Wire::ConnectStream, head, method, format, options);
+    let (mut call, received) = super::incoming(Wire::ConnectStream, head, method, format, options);
     let checked = read(&mut call, &head.headers);
-    Ok((call, checked))
+    Ok((call, received.and(checked)))
 }
 
 fn read(call: &mut Call, headers: &Headers) -> Result<(), Error> {
     super::check_version(headers)?;
-    call.timeout = unary::read_timeout(call, headers)?;
+    call.timeout = timeout::read(headers)?;
     super::negotiate_encodings(
         call,
         lossy(headers, ENCODING).as_deref(),
@@ -270,8 +271,8 @@ impl StreamDecoder {
         Ok(match error {
             None => Ok(trailing),
             Some(mut error) => {
-                error.metadata_mut().extend(&self.leading);
-                error.metadata_mut().extend(&trailing);
+                error.received_metadata_mut().extend(&self.leading);
+                error.received_metadata_mut().extend(&trailing);
                 Err(error)
             }
         })
@@ -296,12 +297,11 @@ impl StreamDecoder {
 impl Decode for StreamDecoder {
     fn head(&mut self, head: &ResponseHead) -> Result<Metadata, Error> {
         let mut leading = Metadata::new();
-        for (name, value) in head.headers.iter() {
-            fields::receive(name, value, &mut leading);
-        }
-        if let Err(mut error) = self.check_head(head) {
+        let received = fields::receive_all(&head.headers, &mut leading);
+        let received = received.map_err(|junk| junk.into_error(Error::internal));
+        if let Err(mut error) = self.check_head(head).and(received) {
             self.stop();
-            error.metadata_mut().extend(&leading);
+            error.received_metadata_mut().extend(&leading);
             return Err(error);
         }
         self.leading = leading.clone();

@@ -2,7 +2,6 @@
 //! HTTP status, trailing metadata are headers with a prefix.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use quill_core::compression::Encoding;
@@ -20,7 +19,8 @@ use crate::protocol::{Call, Decode, Encode, Event, Refusal, Side, Wire, WireOpti
 use crate::wire::Opened;
 
 use super::error::{DOCUMENT_BYTES_MAX, of_status, status_of};
-use super::{JSON, body, error, fields, get, lossy, timeout};
+use super::{JSON, body, error, get, lossy, timeout};
+use crate::fields;
 
 const CONTENT_TYPE_PREFIX: &str = "application/";
 
@@ -52,28 +52,19 @@ pub(crate) fn open(
         name if name.eq_ignore_ascii_case(JSON) => Format::Json,
         _ => return Err(Refusal::MediaType),
     };
-    let mut call = super::incoming(Wire::ConnectUnary, head, method, format, options);
+    let (mut call, received) = super::incoming(Wire::ConnectUnary, head, method, format, options);
     let checked = read(&mut call, &head.headers);
-    Ok((call, checked))
+    Ok((call, received.and(checked)))
 }
 
 fn read(call: &mut Call, headers: &Headers) -> Result<(), Error> {
     super::check_version(headers)?;
-    call.timeout = read_timeout(call, headers)?;
+    call.timeout = timeout::read(headers)?;
     super::negotiate_encodings(
         call,
         lossy(headers, "content-encoding").as_deref(),
         lossy(headers, "accept-encoding").as_deref(),
     )
-}
-
-/// The time that a server grants a call.
-pub(crate) fn read_timeout(call: &Call, headers: &Headers) -> Result<Option<Duration>, Error> {
-    let asked = timeout::read(headers)?;
-    Ok(match (asked, call.options.timeout_max) {
-        (Some(asked), Some(max)) => Some(asked.min(max)),
-        (asked, max) => asked.or(max),
-    })
 }
 
 /// Client: the head of a call whose message is not known yet, so it is not
@@ -335,8 +326,8 @@ impl UnaryDecoder {
     }
 
     fn with_metadata(&mut self, mut error: Error) -> Error {
-        error.metadata_mut().extend(&self.leading);
-        error.metadata_mut().extend(&self.trailing);
+        error.received_metadata_mut().extend(&self.leading);
+        error.received_metadata_mut().extend(&self.trailing);
         error
     }
 
@@ -359,10 +350,15 @@ impl UnaryDecoder {
 impl Decode for UnaryDecoder {
     fn head(&mut self, head: &ResponseHead) -> Result<Metadata, Error> {
         self.status = head.status;
-        let (leading, trailing) = fields::receive_answer(&head.headers);
-        self.leading = leading;
-        self.trailing = trailing;
-        if let Err(error) = self.check_head(&head.headers) {
+        let (answer, received) = fields::receive_answer(&head.headers);
+        self.leading = answer.leading;
+        self.trailing = answer.trailing;
+        // What is malformed beside an error does not hide that.
+        let received = match received {
+            Err(junk) if !self.is_error() => Err(junk.into_error(Error::internal)),
+            _ => Ok(()),
+        };
+        if let Err(error) = self.check_head(&head.headers).and(received) {
             self.stage = Stage::Over;
             return Err(self.with_metadata(error));
         }

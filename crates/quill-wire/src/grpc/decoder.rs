@@ -8,10 +8,11 @@ use quill_core::{Error, Format, Headers, Metadata, ResponseHead};
 
 use super::content_type::{self, ContentType};
 use super::encodings::{self, ENCODING};
+use super::status;
 use super::text::TextDecoder;
 use super::web_trailers::{self, FLAG_TRAILERS, TRAILERS_BYTES_MAX};
-use super::{metadata, status};
 use crate::envelope::{Envelope, EnvelopeDecoder, FLAG_COMPRESSED};
+use crate::fields;
 use crate::message;
 use crate::protocol::{Call, Decode, Event, Side, Wire, WireOptions};
 
@@ -158,7 +159,7 @@ impl GrpcDecoder {
 
     /// The end of a body that was read to its end.
     fn end(&mut self) -> Result<Result<Metadata, Error>, Error> {
-        let text_is_partial = self.text.as_ref().is_some_and(TextDecoder::is_partial);
+        let text_is_partial = self.text.as_ref().is_some_and(|text| text.held_bytes() > 0);
         let is_partial = text_is_partial || self.envelopes.is_partial();
         let end = match self.side {
             Side::Server => Ok(Metadata::new()),
@@ -193,17 +194,17 @@ impl GrpcDecoder {
             Err(_) => leading,
         };
         let malformed = match &last {
-            Some(fields) => metadata::receive_all(fields, &mut metadata),
+            Some(fields) => fields::receive_all(fields, &mut metadata),
             None => Ok(()),
         };
         match result {
             Ok(()) => {
-                malformed?;
+                malformed.map_err(|junk| junk.into_error(Error::internal))?;
                 Ok(metadata)
             }
             // Malformed metadata doesn't hide the status.
             Err(mut error) => {
-                *error.metadata_mut() = metadata;
+                *error.received_metadata_mut() = metadata;
                 Err(error)
             }
         }
@@ -221,7 +222,7 @@ impl GrpcDecoder {
             }
             .unwrap_or_else(|| http_error_of(head));
             // Without what is malformed in it: the answer is an error already.
-            let _ = metadata::receive_all(&head.headers, error.metadata_mut());
+            let _ = fields::receive_all(&head.headers, error.received_metadata_mut());
             return Err(error);
         };
         let is_trailers_only = head.headers.first(status::STATUS).is_some();
@@ -273,12 +274,12 @@ impl Decode for GrpcDecoder {
             };
         }
         let mut leading = Metadata::new();
-        let well_formed = metadata::receive_all(&head.headers, &mut leading);
+        let well_formed = fields::receive_all(&head.headers, &mut leading);
         if head.headers.first(status::STATUS).is_some() {
             // What is malformed comes with the end, not to hide the status.
             self.answer.head = Some(head.headers.clone());
         } else {
-            well_formed?;
+            well_formed.map_err(|junk| junk.into_error(Error::internal))?;
         }
         self.answer.leading = leading.clone();
         Ok(leading)
@@ -319,6 +320,7 @@ impl Decode for GrpcDecoder {
     }
 
     fn held_bytes(&self) -> usize {
-        self.envelopes.held_bytes()
+        let text = self.text.as_ref().map_or(0, TextDecoder::held_bytes);
+        self.envelopes.held_bytes().saturating_add(text)
     }
 }

@@ -7,11 +7,11 @@ use quill_core::{Code, Error, Headers, Metadata, Outgoing, ResponseHead};
 
 use super::content_type::{self, CONTENT_TYPE};
 use super::encodings::{self, ACCEPT_ENCODING, ENCODING};
-use super::{metadata, status, text, web_trailers};
-use crate::envelope;
+use super::{status, text, web_trailers};
 use crate::message::Packing;
 use crate::out::Out;
 use crate::protocol::{Call, Encode, Side, Wire, WireOptions};
+use crate::{envelope, fields};
 
 #[derive(Debug)]
 pub(crate) struct GrpcEncoder {
@@ -74,7 +74,7 @@ impl GrpcEncoder {
         if packing.may_compress() {
             head.headers.append(ENCODING, packing.encoding.name());
         }
-        metadata::put(metadata, &mut head.headers);
+        fields::put(metadata, &mut head.headers);
         out.put_head(head);
         self.wrote_head = true;
     }
@@ -84,9 +84,9 @@ impl GrpcEncoder {
         let mut fields = Headers::new();
         status::put(result, &mut fields);
         if let Err(error) = result {
-            metadata::put(error.metadata(), &mut fields);
+            fields::put(error.metadata(), &mut fields);
         }
-        metadata::put(trailers, &mut fields);
+        fields::put(trailers, &mut fields);
         match self.wire {
             Wire::GrpcWeb { text: false } => web_trailers::put(&fields, out.buffer()),
             Wire::GrpcWeb { text: true } => {
@@ -113,13 +113,13 @@ impl GrpcEncoder {
         self.wrote_head = true;
         if self.wire == Wire::Grpc {
             status::put(Err(error), fields);
-            metadata::put(head, fields);
-            metadata::put(error.metadata(), fields);
-            metadata::put(trailers, fields);
+            fields::put(head, fields);
+            fields::put(error.metadata(), fields);
+            fields::put(trailers, fields);
             out.put_head(answer);
             out.end(None);
         } else {
-            metadata::put(head, fields);
+            fields::put(head, fields);
             out.put_head(answer);
             self.put_end(Err(error), trailers, out);
         }

@@ -10,13 +10,13 @@ use quill_core::{
 
 use super::content_type::{self, CONTENT_TYPE};
 use super::encodings::{self, ACCEPT_ENCODING, ENCODING};
+use super::status;
 use super::timeout::{self, TIMEOUT};
-use super::{metadata, status};
-use crate::negotiate;
 use crate::out::Out;
 use crate::plain;
 use crate::protocol::{Call, Refusal, Wire, WireOptions};
 use crate::wire::Opened;
+use crate::{fields, negotiate};
 
 const USER_AGENT: &str = "user-agent";
 /// `"grpc-" language "-" variant "/" version`, as `PROTOCOL-HTTP2.md` asks for.
@@ -67,8 +67,8 @@ impl RequestFields {
                     self.read_accept(value, options);
                     Ok(())
                 }
-                _ if metadata::receive(name, value, &mut self.metadata) => Ok(()),
-                _ => Err(metadata::Malformed(name).into()),
+                _ => fields::receive(name, value, &mut self.metadata)
+                    .map_err(|junk| junk.into_error(Error::internal)),
             };
             result = result.and(field);
         }
@@ -100,16 +100,12 @@ impl RequestFields {
         method: Arc<Method>,
         options: Arc<WireOptions>,
     ) -> Call {
-        let timeout = match (self.timeout, options.timeout_max) {
-            (Some(asked), Some(max)) => Some(asked.min(max)),
-            (asked, max) => asked.or(max),
-        };
         Call {
             wire,
             method,
             format,
             metadata: self.metadata,
-            timeout,
+            timeout: self.timeout,
             receive: self.receive.unwrap_or(Encoding::Identity),
             send: self.send.unwrap_or(Encoding::Identity),
             options,
@@ -142,7 +138,7 @@ pub(crate) fn request(call: &Call) -> RequestHead {
     if call.metadata.get(USER_AGENT).is_none() {
         fields.append(USER_AGENT, OUR_USER_AGENT);
     }
-    metadata::put(&call.metadata, fields);
+    fields::put(&call.metadata, fields);
     head
 }
 

@@ -8,7 +8,8 @@ use quill_core::{Error, Headers, Metadata, Method, ResponseHead};
 use super::credits::{CREDITS, Credits};
 use super::media::Media;
 use super::problem::{self, Occurrence};
-use super::{encoding, fields, prism, status};
+use super::{encoding, prism, status};
+use crate::fields;
 use crate::negotiate::PROBLEM_JSON;
 use crate::out::Out;
 use crate::protocol::{Call, Side, Wire};
@@ -57,8 +58,8 @@ impl Answer {
         if self.is_get {
             self.put_caching(metadata, &mut head.headers);
         }
-        fields::put_headers(metadata, &mut head.headers);
-        fields::put_trailer_headers(trailers, &mut head.headers);
+        fields::put(metadata, &mut head.headers);
+        fields::put_trailers(trailers, &mut head.headers);
         head
     }
 
@@ -72,7 +73,7 @@ impl Answer {
         if let Some(granted) = self.credits {
             head.headers.append(CREDITS, granted.to_string());
         }
-        fields::put_headers(metadata, &mut head.headers);
+        fields::put(metadata, &mut head.headers);
         head
     }
 
@@ -94,9 +95,9 @@ impl Answer {
             let seconds = problem::retry_after_seconds(delay);
             headers.append("retry-after", seconds.to_string());
         }
-        fields::put_headers(metadata, headers);
-        fields::put_headers(error.metadata(), headers);
-        fields::put_trailer_headers(trailers, headers);
+        fields::put(metadata, headers);
+        fields::put(error.metadata(), headers);
+        fields::put_trailers(trailers, headers);
         out.put_head(head);
         out.put_bytes(self.document(error).into());
         out.end(None);

@@ -9,7 +9,7 @@ use quill_core::{Error, Metadata, Outgoing};
 use super::answer::Answer;
 use super::credits::Ledger;
 use super::media::{Shape, shape};
-use super::{fields, frames, squeeze};
+use super::{frames, metadata, squeeze};
 use crate::message::{Packed, Packing};
 use crate::out::Out;
 use crate::protocol::{Call, Encode, Side};
@@ -130,7 +130,7 @@ impl QuillEncoder {
         } else {
             let mut all = std::mem::take(&mut self.leading);
             all.extend(trailers);
-            let (block, fits) = fields::block(&all);
+            let (block, fits) = metadata::block(&all);
             if let Err(error) = fits {
                 let error = Error::resource_exhausted(error.to_string());
                 self.end_badly(&error, &Metadata::new(), out);
@@ -152,7 +152,7 @@ impl QuillEncoder {
             all.extend(trailers);
             all.extend(error.metadata());
             // The failure matters more than metadata that does not fit.
-            let (block, _) = fields::block(&all);
+            let (block, _) = metadata::block(&all);
             frames::put_metadata(block, out);
             frames::put_problem(answer.document(error), out);
         }

@@ -11,7 +11,8 @@ use quill_core::{
 use super::credits::{self, CREDITS, Credits};
 use super::media::{Media, Shape, shape};
 use super::timeout::{self, TIMEOUT};
-use super::{encoding, fields, get, prism, problem};
+use super::{encoding, get, prism, problem};
+use crate::fields;
 use crate::negotiate::media_type;
 use crate::plain;
 use crate::protocol::{Call, Refusal, Side, Wire, WireOptions};
@@ -134,8 +135,8 @@ impl<'a> Said<'a> {
             encoding::ACCEPT => self.accept_encoding = Some(value),
             encoding::FRAMES => self.frame_encoding = Some(value),
             encoding::ACCEPT_FRAMES => self.accept_frame_encoding = Some(value),
-            _ => fields::take_header(name, value, &mut self.metadata)
-                .map_err(|error| Error::invalid_argument(error.message()))?,
+            _ => fields::receive(name, value, &mut self.metadata)
+                .map_err(|junk| junk.into_error(Error::invalid_argument))?,
         }
         Ok(())
     }
@@ -182,19 +183,15 @@ impl<'a> Said<'a> {
     ) -> Call {
         let marks = Marks {
             is_dialect: false,
-            selected_prism: prism::selected(&self.metadata, head.version),
+            selected_prism: prism::selected(&head.headers, head.version),
             trace_id: problem::trace_id(&self.metadata),
-        };
-        let timeout = match (self.timeout, options.timeout_max) {
-            (Some(timeout), Some(max)) => Some(timeout.min(max)),
-            (timeout, max) => timeout.or(max),
         };
         Call {
             wire,
             method,
             format,
             metadata: std::mem::take(&mut self.metadata),
-            timeout,
+            timeout: self.timeout,
             receive: Encoding::Identity,
             send: Encoding::Identity,
             options,

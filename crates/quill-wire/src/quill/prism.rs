@@ -1,13 +1,13 @@
 //! Prism: which profile of HTTP a call runs on (docs/protocol.md, "Prism").
 
-use quill_core::{HttpVersion, Metadata};
+use quill_core::{Headers, HttpVersion};
 
 pub(super) const PREFER: &str = "prefer";
 pub(super) const SELECTED_PRISM: &str = "selected-prism";
 
 /// The profile of this call's connection, where the caller asked for one: the
 /// answer's `selected-prism`.
-pub(super) fn selected(request: &Metadata, version: HttpVersion) -> Option<&'static str> {
+pub(super) fn selected(request: &Headers, version: HttpVersion) -> Option<&'static str> {
     request.all(PREFER).any(asks).then(|| profile_of(version))
 }
 
@@ -34,9 +34,9 @@ mod tests {
     use super::*;
 
     fn answer(prefer: &str, version: HttpVersion) -> Option<&'static str> {
-        let mut metadata = Metadata::new();
-        metadata.append("prefer", prefer).unwrap();
-        selected(&metadata, version)
+        let mut headers = Headers::new();
+        headers.append("prefer", prefer);
+        selected(&headers, version)
     }
 
     #[test]
@@ -56,6 +56,6 @@ mod tests {
         for prefer in ["respond-async", "turbo", "prism", "x-prism=turbo"] {
             assert_eq!(answer(prefer, HttpVersion::Http2), None, "{prefer}");
         }
-        assert_eq!(selected(&Metadata::new(), HttpVersion::Http2), None);
+        assert_eq!(selected(&Headers::new(), HttpVersion::Http2), None);
     }
 }

@@ -8,7 +8,8 @@ use super::encoder::QuillEncoder;
 use super::media::{Media, Shape, shape};
 use super::open::may_be_got;
 use super::timeout::{self, TIMEOUT};
-use super::{encoding, fields, get, squeeze};
+use super::{encoding, get, squeeze};
+use crate::fields;
 use crate::message::{Packed, Packing};
 use crate::out::Out;
 use crate::protocol::{Call, Side};
@@ -37,7 +38,7 @@ fn put_common(call: &Call, head: &mut RequestHead) {
     if let Some(timeout) = call.timeout {
         head.headers.append(TIMEOUT, timeout::encode(timeout));
     }
-    fields::put_headers(&call.metadata, &mut head.headers);
+    fields::put(&call.metadata, &mut head.headers);
 }
 
 /// The whole request of a call with one request message.

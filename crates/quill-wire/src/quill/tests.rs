@@ -116,7 +116,7 @@ fn next(decoder: &mut Decoder) -> Option<Seen> {
         Ok(Some(Event::Cancel)) => Seen::Cancel,
         Ok(Some(Event::End(Ok(trailers)))) => Seen::End(trailers),
         Ok(Some(Event::End(Err(error)))) => {
-            Seen::Failed(error.to_string(), error.metadata().clone())
+            Seen::Failed(error.to_string(), error.received_metadata().clone())
         }
         Err(error) => Seen::Broken(error.to_string()),
     })

@@ -92,7 +92,7 @@ fn take_events(decoder: &mut Decoder, seen: &mut Vec<Seen>) {
             Ok(Some(Event::End(Err(error)))) => Seen::Failed(
                 error.code(),
                 error.message().to_owned(),
-                error.metadata().clone(),
+                error.received_metadata().clone(),
             ),
             Ok(Some(other)) => panic!("Connect has no {other:?}"),
             Err(error) => Seen::Broken(error.code()),

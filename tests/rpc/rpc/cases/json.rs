@@ -10,21 +10,21 @@ use crate::probe::proto::Kinds;
 
 const ECHO: &str = "/probe.v1.KindsService/Echo";
 
-async fn post(served: &Served, json: impl AsRef<[u8]>) -> Answer {
+pub(super) async fn post(served: &Served, json: impl AsRef<[u8]>) -> Answer {
     let mut connection = Http1::connect(&served.url).await;
     let fields = [("content-type", "application/json")];
     connection.post(ECHO, &fields, json).await
 }
 
 /// The message as it comes back.
-async fn echoed(served: &Served, json: &str) -> Value {
+pub(super) async fn echoed(served: &Served, json: &str) -> Value {
     let answer = post(served, json).await;
     assert_eq!(answer.status, 200, "{json}: {answer:?}");
     answer.json()
 }
 
 /// A message that is refused, with the path of what is wrong.
-async fn refused(served: &Served, json: impl AsRef<[u8]>, path: &str) {
+pub(super) async fn refused(served: &Served, json: impl AsRef<[u8]>, path: &str) {
     let json = json.as_ref();
     let shown = String::from_utf8_lossy(&json[..json.len().min(80)]).into_owned();
     let answer = post(served, json).await;

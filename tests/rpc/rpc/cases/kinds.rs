@@ -2,11 +2,12 @@
 
 use std::sync::Once;
 
+use buffa::Message as _;
 use buffa::type_registry::{TypeRegistry, set_type_registry};
 use quill::{Error, Request, Response};
 
 use crate::probe::proto::{
-    Endless, EndlessServer, EndlessService, Kinds, KindsServer, KindsService,
+    Encoded, Endless, EndlessServer, EndlessService, Kinds, KindsServer, KindsService,
 };
 use crate::probe::{Served, serve_with};
 
@@ -15,6 +16,12 @@ struct Echo;
 impl KindsService for Echo {
     async fn echo(&self, request: Request<Kinds>) -> Result<Response<Kinds>, Error> {
         Ok(request.into_inner().into())
+    }
+
+    async fn print(&self, request: Request<Encoded>) -> Result<Response<Kinds>, Error> {
+        Kinds::decode_from_slice(&request.message().kinds)
+            .map(Response::new)
+            .map_err(|error| Error::invalid_argument(error.to_string()))
     }
 }
 

@@ -9,9 +9,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::BytesMut;
-use quill_core::ResponseHead;
+use bytes::{Bytes, BytesMut};
+use quill_core::{BoxError, ResponseHead};
 use quill_h2::{self as h2, ErrorCode, Event, Key, OpenError};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep};
 
 use super::keep_alive::{Due, Life};
@@ -20,7 +21,6 @@ use crate::body::Body;
 use crate::client::request_body::RequestBody;
 use crate::error::{TransportError, TransportErrorKind};
 use crate::h2::{Arrival, Link, Sending, reset_error};
-use crate::io::{Io, Rewound};
 use exchanges::Exchange;
 
 /// Rounds in one turn of the task; then other tasks have theirs.
@@ -29,8 +29,8 @@ const ROUNDS_MAX: usize = 16;
 const ALIVE_PING: [u8; 8] = *b"q-alive\0";
 
 /// One connection, from its preface to its end.
-pub(super) struct Session {
-    link: Link,
+pub(super) struct Session<T> {
+    link: Link<T>,
     shared: Arc<Shared>,
     /// Calls that wait for a stream.
     calls: VecDeque<Call>,
@@ -46,14 +46,15 @@ pub(super) struct Session {
     /// When the timer wakes this task.
     armed: Option<Instant>,
     on_calm: Box<dyn Fn() + Send>,
+    on_end: Option<Box<dyn FnOnce(Option<BoxError>) + Send>>,
     is_leaving: bool,
 }
 
-impl Session {
-    pub(super) fn new(io: Rewound<Io>, settings: Settings, shared: Arc<Shared>) -> Self {
+impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
+    pub(super) fn new(io: T, settings: Settings, shared: Arc<Shared>) -> Self {
         let engine = h2::Connection::client(settings.config);
         Self {
-            link: Link::new(engine, io, settings.waiting_bytes_max),
+            link: Link::new(engine, io, Bytes::new(), settings.waiting_bytes_max),
             shared,
             calls: VecDeque::new(),
             exchanges: Vec::new(),
@@ -64,6 +65,7 @@ impl Session {
             timer: Box::pin(tokio::time::sleep_until(Instant::now())),
             armed: None,
             on_calm: settings.on_calm,
+            on_end: Some(settings.on_end),
             is_leaving: false,
         }
     }
@@ -71,6 +73,7 @@ impl Session {
     /// Runs to the end; what is open then fails.
     pub(super) async fn run(mut self) {
         let ended = poll_fn(|cx| self.poll(cx)).await;
+        let failed = ended.is_err();
         let error = match ended {
             Ok(()) => closed("the connection was closed"),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
@@ -80,6 +83,9 @@ impl Session {
         };
         self.close(&error);
         self.fail_all(&error);
+        if let Some(tell) = self.on_end.take() {
+            tell(failed.then(|| error.into()));
+        }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

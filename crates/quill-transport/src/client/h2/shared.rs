@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
-use quill_core::{RequestHead, ResponseHead};
+use quill_core::{BoxError, RequestHead, ResponseHead};
 use quill_h2::{Config, Key};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::keep_alive::KeepAlive;
 use super::session::Session;
@@ -16,7 +16,6 @@ use crate::body::RecvBody;
 use crate::client::request_body::RequestBody;
 use crate::error::TransportError;
 use crate::h2::Wakes;
-use crate::io::{Io, Rewound};
 
 /// What a connection is to be like.
 pub(in crate::client) struct Settings {
@@ -26,6 +25,8 @@ pub(in crate::client) struct Settings {
     pub(in crate::client) keep_alive: KeepAlive,
     /// Told when the server asks for fewer pings.
     pub(in crate::client) on_calm: Box<dyn Fn() + Send>,
+    /// Told of the connection's end, and why.
+    pub(in crate::client) on_end: Box<dyn FnOnce(Option<BoxError>) + Send>,
 }
 
 /// An HTTP/2 connection; clones share it. It ends once the last is dropped and what
@@ -83,7 +84,10 @@ struct AnswerState {
 
 impl Connection {
     /// Begins HTTP/2 on a byte stream; its task is spawned.
-    pub(in crate::client) fn begin(io: Io, settings: Settings) -> Self {
+    pub(in crate::client) fn begin<T>(io: T, settings: Settings) -> Self
+    where
+        T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let config = &settings.config;
         let first_window_bytes = config.stream_window_bytes.min(65_535);
         let shared = Arc::new(Shared {
@@ -91,7 +95,6 @@ impl Connection {
             wakes: Wakes::new(config.connection_window_bytes, first_window_bytes),
             has_left: AtomicBool::new(false),
         });
-        let io = Rewound::new(Bytes::new(), io);
         tokio::spawn(Session::new(io, settings, shared.clone()).run());
         Self(Arc::new(Callers(shared)))
     }

@@ -27,6 +27,10 @@ pub(super) struct Clock {
     goodbye: Option<Instant>,
     /// Requests that still come in though they were answered, and until when.
     lingering: VecDeque<(Instant, Key)>,
+    /// When the first of the answers that wait for a window has waited for too long.
+    blocked: Option<Instant>,
+    /// Since when the socket has taken nothing of what waits.
+    unwritten_since: Option<Instant>,
 }
 
 /// What is due.
@@ -42,6 +46,10 @@ pub(super) enum Due {
     Goodbye,
     /// A request has come in for long enough.
     Lingered(Key),
+    /// An answer may have waited for a window for too long.
+    Blocked,
+    /// The socket has taken nothing for too long.
+    Unwritten,
 }
 
 impl Clock {
@@ -55,6 +63,8 @@ impl Clock {
             idle_since: Some(now),
             goodbye: None,
             lingering: VecDeque::new(),
+            blocked: None,
+            unwritten_since: None,
         }
     }
 
@@ -92,6 +102,27 @@ impl Clock {
         }
     }
 
+    /// Notes whether all was written that waited, or at least some.
+    pub(super) fn note_written(&mut self, all: bool, some: bool) {
+        if all {
+            self.unwritten_since = None;
+        } else if some || self.unwritten_since.is_none() {
+            self.unwritten_since = Some(self.now);
+        }
+    }
+
+    /// Notes that an answer waits for a window, from now on.
+    pub(super) fn note_blocked(&mut self, timeout: Option<Duration>) {
+        if let Some(timeout) = timeout {
+            self.blocked.get_or_insert(self.now + timeout);
+        }
+    }
+
+    /// Looks at the answers that wait for a window then.
+    pub(super) fn look_at_blocked(&mut self, at: Option<Instant>) {
+        self.blocked = at;
+    }
+
     /// Begins to say goodbye.
     pub(super) fn part(&mut self) {
         self.goodbye.get_or_insert(self.now + GOODBYE_TIMEOUT);
@@ -127,7 +158,8 @@ impl Clock {
             Due::Ping => self.pinged(),
             Due::Idle => self.part(),
             Due::Goodbye => self.goodbye = None,
-            Due::Silence | Due::Lingered(_) => {}
+            Due::Blocked => self.blocked = None,
+            Due::Silence | Due::Unwritten | Due::Lingered(_) => {}
         }
         Some(due)
     }
@@ -155,7 +187,12 @@ impl Clock {
                 _ => None,
             },
         };
-        [greeting, ping, end]
+        let blocked = self.blocked.map(|at| (at, Due::Blocked));
+        let unwritten = match (self.unwritten_since, options.write_timeout) {
+            (Some(since), Some(timeout)) => Some((since + timeout, Due::Unwritten)),
+            _ => None,
+        };
+        [greeting, ping, end, blocked, unwritten]
             .into_iter()
             .flatten()
             .min_by_key(|(at, _)| *at)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use quill_h2::Key;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::body::LINGER_BYTES_MAX;
 use crate::error::{TransportError, TransportErrorKind};
@@ -19,6 +20,8 @@ pub(super) struct Exchange<B> {
     pub(super) is_answered: bool,
     /// It waits for its turn to send.
     pub(super) is_queued: bool,
+    /// Since when its answer waits for room in the peer's windows.
+    pub(super) blocked_since: Option<Instant>,
 }
 
 /// Where a request has got to.
@@ -69,6 +72,7 @@ impl<B> Exchange<B> {
             answer: Answer::None,
             is_answered: false,
             is_queued: false,
+            blocked_since: None,
         }
     }
 

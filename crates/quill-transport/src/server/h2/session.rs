@@ -10,8 +10,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::BytesMut;
-use quill_core::{Peer, RequestHead};
+use bytes::{Bytes, BytesMut};
+use quill_core::{Budget, Peer, RequestHead};
 use quill_h2::{Config, Connection, ErrorCode, Event, Key};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
@@ -21,7 +21,7 @@ use super::exchange::Exchange;
 use crate::error::{TransportError, TransportErrorKind};
 use crate::exchange::Service;
 use crate::h2::{Arrival, Link, Wakes, reset_error};
-use crate::io::{Io, Rewound};
+use crate::io::Io;
 use crate::server::options::ServerOptions;
 
 /// Rounds in one turn of the task; then other tasks have theirs.
@@ -37,9 +37,10 @@ const ALIVE_PING: [u8; 8] = *b"q-alive\0";
 
 /// One connection, from its first bytes to its last.
 pub(in crate::server) struct Session<S: Service> {
-    link: Link,
+    link: Link<Io>,
     service: S,
     peer: Peer,
+    budget: Option<Budget>,
     options: Arc<ServerOptions>,
     /// By the slots of the engine's streams.
     exchanges: Vec<Option<Exchange<S::Body>>>,
@@ -59,10 +60,12 @@ pub(in crate::server) struct Session<S: Service> {
 }
 
 impl<S: Service> Session<S> {
+    /// A connection on `io`, of which `ahead` has been read, from this peer.
     pub(in crate::server) fn new(
-        io: Rewound<Io>,
+        io: Io,
+        ahead: Bytes,
         service: S,
-        peer: Peer,
+        (peer, budget): (Peer, Option<Budget>),
         options: Arc<ServerOptions>,
     ) -> Self {
         let config = config(&options);
@@ -76,10 +79,12 @@ impl<S: Service> Session<S> {
             link: Link::new(
                 Connection::server(config),
                 io,
+                ahead,
                 options.http2_send_buffer_bytes_max,
             ),
             service,
             peer,
+            budget,
             options,
             exchanges: Vec::new(),
             arrivals: Vec::new(),
@@ -95,10 +100,7 @@ impl<S: Service> Session<S> {
 
     /// Serves to the end, or until all is done after `drain` says so. The stream is
     /// returned when it is this side that ends it.
-    pub(in crate::server) async fn run(
-        mut self,
-        mut drain: watch::Receiver<bool>,
-    ) -> Option<Rewound<Io>> {
+    pub(in crate::server) async fn run(mut self, mut drain: watch::Receiver<bool>) -> Option<Io> {
         let mut draining = drain.clone();
         let mut draining = pin!(draining.wait_for(|draining| *draining));
         let mut is_registered = false;
@@ -151,7 +153,10 @@ impl<S: Service> Session<S> {
             self.hand_over(cx);
             let has_woken = self.look(cx);
             self.send(cx);
+            let before = self.link.engine.output().len();
             let is_written = self.link.write(cx)?;
+            let has_moved = self.link.engine.output().len() < before;
+            self.clock.note_written(is_written, has_moved);
             if self.is_over() {
                 return self.poll_last(is_written, cx);
             }
@@ -243,8 +248,8 @@ impl<S: Service> Session<S> {
         while let Some(due) = self.clock.take_due(&self.options) {
             was_due = true;
             match due {
-                Due::Silence => {
-                    tracing::debug!("a peer kept silent for too long");
+                Due::Silence | Due::Unwritten => {
+                    tracing::debug!("a peer kept silent, or took nothing, for too long");
                     self.link.read_ended = true;
                     return true;
                 }
@@ -252,6 +257,7 @@ impl<S: Service> Session<S> {
                 Due::Idle => self.drain(),
                 Due::Goodbye => self.link.engine.goaway(ErrorCode::NO_ERROR),
                 Due::Lingered(stream) => self.stop(stream),
+                Due::Blocked => self.reset_blocked(),
             }
         }
         was_due

@@ -10,8 +10,9 @@ use quill_core::{Error, Format, Headers, Metadata, ResponseHead};
 use super::super::credits::{self, CREDITS, CREDITS_DEFAULT};
 use super::super::media::{Media, Shape};
 use super::super::timeout::digits;
-use super::super::{encoding, fields, problem};
+use super::super::{encoding, problem};
 use crate::chunks::Chunks;
+use crate::fields;
 use crate::negotiate::{PROBLEM_JSON, media_type};
 use crate::protocol::{Call, Event, WireOptions};
 
@@ -69,13 +70,13 @@ impl Expected {
         let named = headers.first(header);
         let encoding = encoding::accepted(header, named, &self.options.accept)
             .map_err(|error| Error::internal(error.message().to_owned()))?;
-        let (metadata, trailers) =
-            fields::take_answer(headers).map_err(|error| Error::internal(error.message()))?;
+        let (answer, well_formed) = fields::receive_answer(headers);
+        well_formed.map_err(|junk| junk.into_error(Error::internal))?;
         Ok(Read {
             encoding,
             granted: granted(headers)?,
-            metadata,
-            trailers,
+            metadata: answer.leading,
+            trailers: answer.trailing,
         })
     }
 }
@@ -114,15 +115,15 @@ impl Failure {
         let headers = &head.headers;
         let named = headers.first(encoding::CONTENT);
         // Metadata that can't be read does not hide the failure.
-        let (metadata, trailers) = fields::take_answer(headers).unwrap_or_default();
+        let (answer, _) = fields::receive_answer(headers);
         let seconds = headers.first("retry-after").and_then(digits);
         Self {
             is_whole: false,
             status: head.status,
             is_problem,
             encoding: encoding::accepted(encoding::CONTENT, named, &options.accept).ok(),
-            metadata,
-            trailers,
+            metadata: answer.leading,
+            trailers: answer.trailing,
             retry_after: seconds.map(Duration::from_secs),
             chunks: Chunks::default(),
             bytes_max: options.receive_bytes_max,
@@ -147,8 +148,10 @@ impl Failure {
         self.chunks.push(bytes);
     }
 
+    /// The failure: as soon as the document is whole, or at once where the head
+    /// is all that counts.
     pub(super) fn next(&mut self) -> Option<Event> {
-        if self.delivered || !self.is_whole {
+        if self.delivered || self.is_problem && !self.is_whole {
             return None;
         }
         self.delivered = true;
@@ -158,8 +161,8 @@ impl Failure {
         {
             error = error.with_retry_after(delay);
         }
-        error.metadata_mut().extend(&self.metadata);
-        error.metadata_mut().extend(&self.trailers);
+        error.received_metadata_mut().extend(&self.metadata);
+        error.received_metadata_mut().extend(&self.trailers);
         Some(Event::End(Err(error)))
     }
 

@@ -9,7 +9,7 @@ use quill_core::frame::{Flags, Frame, FrameDecoder, FrameError, FrameErrorKind, 
 use quill_core::{Error, Metadata};
 
 use super::super::credits::Ledger;
-use super::super::{fields, problem};
+use super::super::{metadata, problem};
 use super::{Bare, at_fault};
 use crate::message;
 use crate::protocol::{Call, Event, Side};
@@ -208,7 +208,7 @@ impl Framed {
                 Ok(credits.map(|messages| Event::Credit(messages.get())))
             }
             FrameKind::Metadata => {
-                fields::take_block(frame.payload(), trailers).map_err(|e| self.fault(&e))?;
+                metadata::take_block(frame.payload(), trailers).map_err(|e| self.fault(&e))?;
                 Ok(None)
             }
         }
@@ -255,8 +255,8 @@ impl Framed {
         Event::End(match result {
             Ok(()) => Ok(trailers),
             Err(mut error) => {
-                error.metadata_mut().extend(&self.leading);
-                error.metadata_mut().extend(&trailers);
+                error.received_metadata_mut().extend(&self.leading);
+                error.received_metadata_mut().extend(&trailers);
                 Err(error)
             }
         })

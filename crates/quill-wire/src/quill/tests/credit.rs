@@ -202,7 +202,8 @@ fn http1_keeps_the_framing_and_has_no_credits() {
     assert_eq!(body, frame(Flags::DATA, b"m").repeat(20));
 
     // A client does not even ask.
-    let call = client(2, MethodKind::ServerStreaming).over(HttpVersion::Http1);
+    let mut call = client(2, MethodKind::ServerStreaming);
+    call.leaves_on(HttpVersion::Http1).unwrap();
     assert_eq!(call.credits(), None);
     let mut out = Out::new();
     let head = call.unary_request(&raw("m"), &mut out).unwrap();

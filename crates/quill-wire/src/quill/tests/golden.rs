@@ -33,7 +33,7 @@ fn frames_are_those_of_the_page() {
     let mut out = Out::new();
     frames::put_credit(std::num::NonZeroU32::new(300).unwrap(), &mut out);
     shown(&drain(&mut out).1);
-    let (block, _) = crate::quill::fields::block(&metadata(&[("x-a", "1")]));
+    let (block, _) = crate::quill::metadata::block(&metadata(&[("x-a", "1")]));
     frames::put_metadata(block, &mut out);
     shown(&drain(&mut out).1);
     let large = frame(Flags::DATA, &[0; 300]);

@@ -1,7 +1,7 @@
 //! Heads: what they open, what they refuse, what they say of an answer.
 
 use super::*;
-use crate::Encode;
+use crate::{Decode, Encode, Event};
 use quill_core::compression::Encoding;
 use quill_core::{Code, HttpMethod};
 use std::time::Duration;
@@ -57,18 +57,8 @@ fn deadlines_are_read_clamped_and_refused() {
         let error = opening_error(&with(value), kind);
         assert_eq!(error.code(), Code::InvalidArgument, "{value:?}");
     }
-    let limited = WireOptions {
-        timeout_max: Some(Duration::from_secs(1)),
-        ..options()
-    };
-    for (head, millis) in [
-        (with("250"), 250),
-        (with("9999"), 1_000),
-        (post("application/quill+proto", &[]), 1_000),
-    ] {
-        let (call, _) = open_with(&head, method(kind), limited.clone()).unwrap();
-        assert_eq!(call.timeout, Some(Duration::from_millis(millis)));
-    }
+    let none = open(&post("application/quill+proto", &[]), kind);
+    assert_eq!(none.timeout, None);
 }
 
 #[test]
@@ -147,9 +137,10 @@ fn metadata_is_all_but_the_protocols_own() {
 #[test]
 fn a_get_is_for_methods_without_side_effects() {
     let query = "quill=v1&encoding=json&message=%7B%7D";
-    let (mut call, opened) = open_with(&get(query), pure(), options()).unwrap();
+    let (call, opened) = open_with(&get(query), pure(), options()).unwrap();
     opened.unwrap();
-    assert_eq!(call.take_inline_body().as_deref(), Some(&b"{}"[..]));
+    let first = call.decoder(Side::Server).next().unwrap();
+    assert!(matches!(first, Some(Event::Message(message)) if message == "{}"));
     for kind in KINDS {
         assert_eq!(
             refused(&get(query), method(kind)),

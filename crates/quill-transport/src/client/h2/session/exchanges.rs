@@ -6,6 +6,7 @@ use std::task::Context;
 use bytes::Bytes;
 use quill_core::{Headers, ResponseHead};
 use quill_h2::{ErrorCode, Key};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::super::shared::Answer;
 use super::Session;
@@ -62,7 +63,7 @@ impl Exchange {
     }
 }
 
-impl Session {
+impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
     fn exchange(&mut self, stream: Key) -> Option<&mut Exchange> {
         let exchange = self.exchanges.get_mut(stream.slot())?.as_mut()?;
         (exchange.stream.key == stream).then_some(exchange)
@@ -306,7 +307,7 @@ impl Session {
                 self.remove_if_ended(stream);
             }
             Progress::Queued => self.enqueue(stream),
-            Progress::Waiting => {}
+            Progress::Waiting | Progress::Blocked => {}
             Progress::Broken(code) => self.reset(stream, code),
         }
     }

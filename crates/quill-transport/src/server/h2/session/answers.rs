@@ -159,12 +159,41 @@ impl<S: Service> Session<S> {
             return;
         }
         let engine = &mut self.link.engine;
-        match sending.pump(engine, &mut exchange.stream, room, cx) {
+        let progress = sending.pump(engine, &mut exchange.stream, room, cx);
+        exchange.blocked_since = None;
+        match progress {
             Progress::Ended => self.answered(stream),
             Progress::Queued => self.enqueue(stream),
             Progress::Waiting => {}
+            Progress::Blocked => {
+                exchange.blocked_since = Some(self.clock.now());
+                self.clock.note_blocked(self.options.write_timeout);
+            }
             Progress::Broken(code) => self.reset(stream, code),
         }
+    }
+
+    /// Resets the streams whose peer has given no room for too long; others on the
+    /// connection go on.
+    pub(super) fn reset_blocked(&mut self) {
+        let Some(timeout) = self.options.write_timeout else {
+            return;
+        };
+        let now = self.clock.now();
+        let mut earliest = None;
+        for slot in 0..self.exchanges.len() {
+            let exchange = self.exchanges.get(slot).and_then(Option::as_ref);
+            let blocked = exchange.and_then(|exchange| {
+                let due = exchange.blocked_since? + timeout;
+                Some((exchange.stream.key, due))
+            });
+            match blocked {
+                Some((stream, due)) if due <= now => self.reset(stream, ErrorCode::CANCEL),
+                Some((_, due)) => earliest = earliest.into_iter().chain([due]).min(),
+                None => {}
+            }
+        }
+        self.clock.look_at_blocked(earliest);
     }
 
     /// The end of an answer was queued.

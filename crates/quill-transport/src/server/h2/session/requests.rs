@@ -135,6 +135,7 @@ impl<S: Service> Session<S> {
             head,
             body,
             peer: self.peer.clone(),
+            budget: self.budget.clone(),
         };
         let service = &self.service;
         let polled = catch_unwind(AssertUnwindSafe(|| {

@@ -1,0 +1,113 @@
+//! Connections that lead nowhere, and how often a server is asked whether it
+//! is there. The clock is stopped once a connection is there, and then runs
+//! ahead as soon as everybody waits.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use quill_core::HttpVersion;
+use quill_transport::{Channel, ClientOptions, Empty, TransportError, TransportErrorKind};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::raw::{Frame, Raw};
+use crate::support::*;
+
+/// Hands one connection on to a server, until it is told to swallow everything.
+async fn black_hole(server: SocketAddr) -> (String, oneshot::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (swallow, swallowing) = oneshot::channel();
+    tokio::spawn(async move {
+        let (mut inside, _) = listener.accept().await.unwrap();
+        let mut outside = TcpStream::connect(server).await.unwrap();
+        tokio::select! {
+            _ = copy_bidirectional(&mut inside, &mut outside) => return,
+            _ = swallowing => {}
+        }
+        std::future::pending::<()>().await;
+    });
+    (url, swallow)
+}
+
+fn hanging_call(channel: &Channel) -> JoinHandle<Result<(), TransportError>> {
+    let channel = channel.clone();
+    tokio::spawn(async move { channel.send(post("/hang"), Empty).await.map(|_| ()) })
+}
+
+#[tokio::test]
+async fn a_connection_that_leads_nowhere_ends_its_calls() {
+    let (shared, running, _) = pair(HttpVersion::Http2).await;
+    let (url, swallow) = black_hole(running.local_addr().unwrap()).await;
+    let options = ClientOptions::default();
+    let interval = options.http2_ping_interval.unwrap();
+    let most = interval + options.http2_ping_timeout + Duration::from_secs(1);
+    let call = hanging_call(&channel(&url, options));
+    soon(shared.arrived.notified()).await;
+    swallow.send(()).unwrap();
+
+    tokio::time::pause();
+    let begun = Instant::now();
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), TransportErrorKind::Timeout, "{error}");
+    let took = begun.elapsed();
+    assert!(took > interval - Duration::from_secs(1), "{took:?}");
+    assert!(took <= most, "{took:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_pinged_while_no_call_is_open_unless_that_is_asked_for() {
+    for while_idle in [false, true] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let served = tokio::spawn(async move {
+            let (socket, _) = listener.accept().await.unwrap();
+            let mut raw = Raw::server(socket).await;
+            let pinged = raw.until(|frame| frame.kind == Frame::PING);
+            let hour = Duration::from_secs(60 * 60);
+            tokio::time::timeout(hour, pinged).await.is_ok()
+        });
+        let mut options = ClientOptions::default();
+        options.http2_ping_while_idle = while_idle;
+        let channel = channel(&url, options);
+        soon(channel.connect()).await.unwrap();
+        tokio::time::pause();
+        assert_eq!(served.await.unwrap(), while_idle);
+        tokio::time::resume();
+    }
+}
+
+#[tokio::test]
+async fn pings_become_rarer_when_the_server_asks_for_calm() {
+    let interval = Duration::from_secs(10);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::time::pause();
+    let served = tokio::spawn(async move {
+        let mut silences = Vec::new();
+        for _ in 0..3 {
+            let (socket, _) = listener.accept().await.unwrap();
+            let mut raw = Raw::server(socket).await;
+            let begun = Instant::now();
+            raw.until(|frame| frame.kind == Frame::PING).await;
+            silences.push(begun.elapsed());
+            raw.write(&Frame::goaway(1, 11)).await;
+        }
+        silences
+    });
+    let mut options = ClientOptions::default();
+    options.http2_ping_interval = Some(interval);
+    let channel = channel(&url, options);
+    for _ in 0..3 {
+        hanging_call(&channel).await.unwrap().unwrap_err();
+    }
+    let silences = served.await.unwrap();
+    for (silence, times) in silences.iter().zip([1, 2, 4]) {
+        let due = interval * times;
+        let near = due - Duration::from_secs(1)..due + Duration::from_secs(1);
+        assert!(near.contains(silence), "{silences:?}");
+    }
+}

@@ -1,0 +1,3 @@
+//! Messages of the tests' `.proto` files.
+
+quill::include_proto!("probe.v1");

@@ -1,0 +1,50 @@
+//! What `quill-attack` takes.
+
+use std::path::PathBuf;
+
+/// Attacks a live `quill demo`, a server with TLS and `quill call`.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "quill-attack")]
+pub(crate) struct Args {
+    /// How long all of it may take; what only waits runs beside the rest and is
+    /// not made shorter
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub(crate) seconds: u64,
+    /// How often each attack is made, 2 or more: the last round may add little to
+    /// what is resident after the one before
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
+    pub(crate) rounds: u32,
+    /// Only the attacks whose names contain this; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Vec<String>,
+    /// Names the attacks and ends
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Where random bytes begin
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// The program that is attacked [default: `quill` beside this one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) quill: Option<PathBuf>,
+    /// Serves with TLS, by the certificate in this folder, to be attacked
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    pub(crate) serve_tls: Option<PathBuf>,
+}
+
+impl Args {
+    /// The program that is attacked.
+    pub(crate) fn program(&self) -> Result<PathBuf, String> {
+        let beside = || {
+            let own = std::env::current_exe().ok()?;
+            Some(own.with_file_name("quill"))
+        };
+        let program = self.quill.clone().or_else(beside).unwrap_or_default();
+        if program.is_file() {
+            return Ok(program);
+        }
+        Err(format!(
+            "there is no {}: build it (cargo build -p quill-cli) or give --quill FILE",
+            program.display()
+        ))
+    }
+}

@@ -1,0 +1,95 @@
+//! What an attack is.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::arena::Arena;
+
+/// One round of an attack: what it sent, in words, or what it found.
+pub(crate) type Round = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
+
+/// What is attacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Against {
+    /// `quill demo` as it comes.
+    Demo,
+    /// `quill demo` that may have this many descriptors.
+    DemoWithDescriptors(u64),
+    /// A server with TLS and the same defaults.
+    Tls,
+    /// `quill call`, which the attack starts itself.
+    Call,
+}
+
+/// What a good client may expect while the attack lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// Its calls are answered, on connections old and new.
+    Whole,
+    /// Its calls on connections that it has are answered: the attack takes up
+    /// all that the server may hold. New ones are answered once it is over.
+    OldConnections,
+}
+
+/// How an attack spends its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// As fast as it can, one attack after another, for a share of the time.
+    Busy,
+    /// Mostly waiting, beside the others, for so many seconds a round.
+    Patient(u64),
+}
+
+/// An attack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attack {
+    pub(crate) name: &'static str,
+    /// What it sends, for the list and the table.
+    pub(crate) sends: &'static str,
+    pub(crate) against: Against,
+    pub(crate) service: Service,
+    pub(crate) pace: Pace,
+    /// Most memory the victim may have at any time.
+    pub(crate) memory_mib_max: u64,
+    pub(crate) round: fn(Arena) -> Round,
+}
+
+impl Attack {
+    /// An attack on `quill demo` as fast as can be, through which every good
+    /// call is answered.
+    pub(crate) const fn new(
+        name: &'static str,
+        sends: &'static str,
+        round: fn(Arena) -> Round,
+    ) -> Self {
+        Self {
+            name,
+            sends,
+            against: Against::Demo,
+            service: Service::Whole,
+            pace: Pace::Busy,
+            memory_mib_max: 128,
+            round,
+        }
+    }
+
+    pub(crate) const fn against(mut self, against: Against) -> Self {
+        self.against = against;
+        self
+    }
+
+    pub(crate) const fn old_connections(mut self) -> Self {
+        self.service = Service::OldConnections;
+        self
+    }
+
+    pub(crate) const fn patient(mut self, seconds: u64) -> Self {
+        self.pace = Pace::Patient(seconds);
+        self
+    }
+
+    pub(crate) const fn memory_mib_max(mut self, mib: u64) -> Self {
+        self.memory_mib_max = mib;
+        self
+    }
+}
