@@ -75,11 +75,21 @@ impl Dispatch {
 
 impl Service for Dispatch {
     type Body = ReplyBody;
-    type Future = Pin<Box<dyn Future<Output = HttpResponse<ReplyBody>> + Send>>;
+    type Future = AnswerFuture;
 
     fn call(&self, request: HttpRequest) -> Self::Future {
-        Box::pin(Arc::clone(&self.0).answer(request))
+        match self.0.open(request) {
+            Ok(exchange) => exchange.answer(),
+            Err(answer) => answer,
+        }
     }
+}
+
+/// An answer to come.
+type AnswerFuture = Pin<Box<dyn Future<Output = HttpResponse<ReplyBody>> + Send>>;
+
+fn at_once(response: HttpResponse<ReplyBody>) -> AnswerFuture {
+    Box::pin(std::future::ready(response))
 }
 
 /// The body of an answer.
@@ -97,10 +107,11 @@ pub enum ReplyBody {
 }
 
 impl Shared {
-    async fn answer(self: Arc<Self>, request: HttpRequest) -> HttpResponse<ReplyBody> {
+    /// Opens the call that a request is; or its answer, where it is none.
+    fn open(self: &Arc<Self>, request: HttpRequest) -> Result<Box<Exchange>, AnswerFuture> {
         let wire = Wire::recognise(&request.head);
         let Some((index, route)) = self.routes.find(request.head.path()) else {
-            return self.answer_elsewhere(wire, request).await;
+            return Err(self.answer_elsewhere(wire, request));
         };
         let method = Arc::clone(&route.method);
         let HttpRequest {
@@ -111,7 +122,7 @@ impl Shared {
         } = request;
         let (call, valid) = match wire.open(&head, method, Arc::clone(&self.options)) {
             Ok(opened) => opened,
-            Err(refusal) => return refuse(wire, refusal),
+            Err(refusal) => return Err(at_once(refuse(wire, refusal))),
         };
         // Another server's connections have no budgets; this server's holds them all.
         let budget = budget.unwrap_or_else(|| self.allowed.budget.clone());
@@ -119,28 +130,31 @@ impl Shared {
         let receiver = Receiver::new(call.decoder(Side::Server), body, Side::Server)
             .with_budget(Some(&budget))
             .with_timeout(self.allowed.receive_timeout, is_whole_owed);
-        let mut call = Exchange::new(self, call, index, receiver);
+        let mut call = Box::new(Exchange::new(Arc::clone(self), call, index, receiver));
         call.parts.peer = Some(peer);
         match valid {
-            Ok(()) => call.run().await,
-            Err(error) => call.fail(&error),
+            Ok(()) => Ok(call),
+            Err(error) => Err(at_once(call.fail(&error))),
         }
     }
 
-    async fn answer_elsewhere(&self, wire: Wire, request: HttpRequest) -> HttpResponse<ReplyBody> {
+    fn answer_elsewhere(&self, wire: Wire, request: HttpRequest) -> AnswerFuture {
         if let Some(fallback) = &self.fallback {
-            let HttpResponse { head, body } = fallback(request).await;
-            return HttpResponse {
-                head,
-                body: ReplyBody::Other(body),
-            };
+            let answer = fallback(request);
+            return Box::pin(async move {
+                let HttpResponse { head, body } = answer.await;
+                HttpResponse {
+                    head,
+                    body: ReplyBody::Other(body),
+                }
+            });
         }
         let refusal = if is_canonical(request.head.path()) {
             Refusal::UnknownPath
         } else {
             Refusal::PathNotCanonical
         };
-        refuse(wire, refusal)
+        at_once(refuse(wire, refusal))
     }
 }
 
@@ -149,8 +163,8 @@ struct Exchange {
     shared: Arc<Shared>,
     call: Call,
     encoder: Encoder,
-    receiver: Receiver,
-    out: Out,
+    /// `None` once its messages are the handler's.
+    receiver: Option<Receiver>,
     parts: RequestParts,
     context: CallContext,
     deadline: Option<Pin<Box<Sleep>>>,
@@ -182,8 +196,7 @@ impl Exchange {
         };
         Self {
             encoder: call.encoder(Side::Server),
-            receiver,
-            out: Out::new(),
+            receiver: Some(receiver),
             deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.instant().into()))),
             guard: CallGuard(cancellation),
             shared,
@@ -193,34 +206,47 @@ impl Exchange {
         }
     }
 
-    async fn run(self) -> HttpResponse<ReplyBody> {
-        if let Some(window) = self.call.credits() {
-            return self.run_with_credits(window);
+    fn answer(self: Box<Self>) -> AnswerFuture {
+        match self.call.credits() {
+            Some(window) => at_once(self.run_with_credits(window)),
+            None => Box::pin(self.run()),
         }
+    }
+
+    /// Works on the call where it lies: what moves it about costs more than it does.
+    async fn run(mut self: Box<Self>) -> HttpResponse<ReplyBody> {
+        let kind = self.call.method.kind();
         let Self {
             shared,
-            call,
-            mut encoder,
-            mut receiver,
-            mut out,
+            receiver,
             parts,
-            mut context,
-            mut deadline,
-            guard,
-        } = self;
-        let kind = call.method.kind();
+            context,
+            deadline,
+            ..
+        } = &mut *self;
         let handling = async {
-            let incoming = if kind.client_streams() {
-                Incoming::Many(Box::pin(DirectInbound::new(receiver)))
-            } else {
-                Incoming::One(receiver.one().await?.message)
+            let incoming = match receiver {
+                Some(one) if !kind.client_streams() => Incoming::One(one.one().await?.message),
+                many => match many.take() {
+                    Some(many) => Incoming::Many(Box::pin(DirectInbound::new(many))),
+                    None => return Err(Error::internal("a call's messages were taken before")),
+                },
             };
+            let parts = std::mem::take(parts);
             shared
                 .stack
                 .call(Request::from_parts(incoming, parts))
                 .await
         };
-        let result = watch(handling, &mut context, deadline.as_mut()).await;
+        let result = watch(handling, context, deadline.as_mut()).await;
+        let Self {
+            mut encoder,
+            context,
+            deadline,
+            guard,
+            ..
+        } = *self;
+        let mut out = Out::new();
         match result.map(Response::into_parts) {
             Ok((Reply::One(message), metadata, trailers)) => {
                 encoder.unary(Ok(&*message), &metadata, &trailers, &mut out);
@@ -244,19 +270,19 @@ impl Exchange {
     }
 
     /// With credits the head leaves at once, since it carries the first credit.
-    fn run_with_credits(self, window: u32) -> HttpResponse<ReplyBody> {
+    fn run_with_credits(self: Box<Self>, window: u32) -> HttpResponse<ReplyBody> {
         let Self {
             shared,
             call,
             mut encoder,
             receiver,
-            mut out,
             parts,
             context,
             deadline,
             guard,
-        } = self;
-        let credits = Credits::new(window, Some(receiver));
+        } = *self;
+        let mut out = Out::new();
+        let credits = Credits::new(window, receiver);
         let mut inbound = CreditedInbound::new(credits.clone());
         let one = !call.method.kind().client_streams();
         let (deadline_at, token) = (context.deadline, guard.0.clone());
@@ -291,10 +317,11 @@ impl Exchange {
     }
 
     /// Answers a call whose head was wrong.
-    fn fail(mut self, error: &Error) -> HttpResponse<ReplyBody> {
+    fn fail(mut self: Box<Self>, error: &Error) -> HttpResponse<ReplyBody> {
         let streams = self.call.method.kind().server_streams();
-        write_failure(streams, &mut self.encoder, error, &mut self.out);
-        whole(self.out)
+        let mut out = Out::new();
+        write_failure(streams, &mut self.encoder, error, &mut out);
+        whole(out)
     }
 }
 

@@ -8,6 +8,7 @@ use quill_h2::Key;
 
 use super::{Inbox, Wakes};
 use crate::body::{RecvBody, Whole};
+use crate::error::TransportError;
 
 /// A request or an answer that was not handed over yet. Most are short, and whole at
 /// the end of the read that brought them: these need nothing that is shared.
@@ -18,6 +19,8 @@ pub(crate) struct Arrival<H> {
     body: Whole,
     bytes: usize,
     ended: bool,
+    /// Its stream broke behind what has come.
+    failed: Option<TransportError>,
 }
 
 /// What an arrival became.
@@ -39,6 +42,14 @@ impl<H> Arrival<H> {
             body: Whole::default(),
             bytes: 0,
             ended,
+            failed: None,
+        }
+    }
+
+    /// Breaks what is not whole: its reader learns of it behind the head.
+    pub(crate) fn fail(&mut self, error: TransportError) {
+        if !self.ended {
+            self.failed = Some(error);
         }
     }
 
@@ -60,11 +71,6 @@ impl<H> Arrival<H> {
         self.ended = true;
     }
 
-    /// Whether nothing more comes of it.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.ended
-    }
-
     /// The head and the body for their reader.
     pub(crate) fn split(self, wakes: &Arc<Wakes>) -> Split<H> {
         if self.ended {
@@ -78,6 +84,9 @@ impl<H> Arrival<H> {
         let (inbox, body) = Inbox::new(self.stream, wakes.clone(), self.content_length);
         for part in std::iter::once(self.body.data).chain(self.body.more) {
             inbox.put(part, false);
+        }
+        if let Some(error) = self.failed {
+            inbox.fail(error);
         }
         Split {
             head: self.head,

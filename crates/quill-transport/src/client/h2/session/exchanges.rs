@@ -21,6 +21,8 @@ pub(super) struct Exchange {
     answer: Received,
     /// It waits for its turn to send.
     is_queued: bool,
+    /// Its stream is gone, though its head is still to be handed over.
+    is_broken: bool,
 }
 
 /// Where an answer has got to.
@@ -48,6 +50,7 @@ impl Exchange {
             sending,
             answer: Received::Awaited(answer),
             is_queued: false,
+            is_broken: false,
         }
     }
 
@@ -139,7 +142,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
     fn remove_if_ended(&mut self, stream: Key) {
         let exchange = self.exchange(stream);
         let ended = exchange.is_some_and(|exchange| {
-            let has_answer = matches!(exchange.answer, Received::Done | Received::Read(_, true));
+            let has_answer = exchange.is_broken
+                || matches!(exchange.answer, Received::Done | Received::Read(_, true));
             has_answer && exchange.sending.is_none()
         });
         if ended && let Some(slot) = self.exchanges.get_mut(stream.slot()) {
@@ -223,25 +227,21 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
         self.forget(stream, error);
     }
 
-    /// Lets go of an exchange that broke. An answer that came whole stays one: a server
-    /// may reset the rest of a request that it has answered (RFC 9113, section 8.1).
+    /// Lets go of an exchange that broke. An answer whose head came in this turn is
+    /// handed over still, and what came whole stays so: a server may reset the rest of
+    /// a request that it has answered (RFC 9113, section 8.1).
     pub(super) fn forget(&mut self, stream: Key, error: TransportError) {
-        let arrivals = &self.arrivals;
-        let slot = self.exchanges.get_mut(stream.slot());
-        let Some(slot) = slot.filter(|slot| {
-            let exchange = slot.as_ref();
-            exchange.is_some_and(|exchange| exchange.stream.key == stream)
-        }) else {
+        let Some(exchange) = self.exchange(stream) else {
             return;
         };
-        if let Some(exchange) = slot
-            && let Received::Arriving(_, index) = exchange.answer
-            && arrivals.get(index).is_some_and(Arrival::is_whole)
-        {
+        if let Received::Arriving(_, index) = exchange.answer {
             exchange.sending = None;
-            return;
-        }
-        if let Some(exchange) = slot.take() {
+            exchange.is_broken = true;
+            if let Some(arrival) = self.arrivals.get_mut(index) {
+                arrival.fail(error);
+            }
+        } else if let Some(exchange) = self.exchanges.get_mut(stream.slot()).and_then(Option::take)
+        {
             exchange.fail(error);
         }
     }
