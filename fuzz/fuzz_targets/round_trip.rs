@@ -79,7 +79,7 @@ fuzz_target!(|input: &[u8]| {
             (Err(sent), Err(got)) => {
                 assert_eq!(got.code(), sent.code());
                 assert_eq!(got.message(), text);
-                assert_eq!(of_ours(got.metadata()), metadata);
+                assert_eq!(of_ours(got.received_metadata()), metadata);
             }
             (_, end) => panic!("{end:?}"),
         }
