@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::backend::Operation;
+use crate::gcra::Tat;
 use crate::quota::Quota;
 
 /// What a check came to.
@@ -23,6 +25,9 @@ pub enum Outcome {
 #[must_use = "a decision that nobody looks at limits nothing"]
 pub struct Decision {
     basis: Basis,
+    /// When the cells are back by themselves, on the store's clock;
+    /// [`Tat::NEVER`] if it did not say.
+    owed_until: Tat,
     cost: u32,
     outcome: Outcome,
     degraded: bool,
@@ -67,6 +72,7 @@ impl Decision {
                 quota: *quota,
                 debt,
             },
+            owed_until: Tat::NEVER,
             cost,
             outcome,
             degraded: false,
@@ -112,11 +118,33 @@ impl Decision {
                 limit: figures.limit,
                 remaining: figures.remaining,
             },
+            owed_until: Tat::NEVER,
             cost,
             outcome,
             degraded: false,
             shadowed: false,
         }
+    }
+
+    /// Says that the debt was that at `now_ns` of the store's clock.
+    #[inline]
+    pub(crate) const fn owed_from(mut self, now_ns: u64) -> Self {
+        if let Basis::Debt { quota, debt } = &self.basis {
+            self.owed_until = Tat::at(now_ns, *debt, quota);
+        }
+        self
+    }
+
+    /// Says when the cells are back by themselves.
+    #[cfg(feature = "sliding-window")]
+    pub(crate) const fn owed_until(mut self, owed_until: Tat) -> Self {
+        self.owed_until = owed_until;
+        self
+    }
+
+    /// What gives the cells back.
+    pub(crate) fn refund(&self) -> Operation {
+        Operation::Refund(Some(self.owed_until).filter(|until| *until != Tat::NEVER))
     }
 
     /// Marks that the store could not be asked and a policy answered instead.
@@ -158,9 +186,10 @@ impl Decision {
         self.shadowed
     }
 
-    /// Cells that were taken, and can be given back.
+    /// Cells that were taken, and can be given back. What a policy admitted in
+    /// the place of the store was never taken from the store.
     pub(crate) const fn charged(&self) -> u32 {
-        if self.is_allowed() && !self.shadowed {
+        if self.is_allowed() && !self.shadowed && !self.degraded {
             self.cost
         } else {
             0
@@ -265,4 +294,4 @@ pub struct JointDecision {
 }
 
 // It is copied on every check.
-const _: () = assert!(size_of::<Decision>() <= 48);
+const _: () = assert!(size_of::<Decision>() <= 56);

@@ -141,7 +141,7 @@ async fn the_script_agrees_with_the_pure_decision() {
         Operation::Check,
         Operation::Check,
         Operation::Peek,
-        Operation::Refund,
+        Operation::Refund(None),
         Operation::Reset,
     ];
     let mut states = [Tat::NEVER; 3];
@@ -157,7 +157,7 @@ async fn the_script_agrees_with_the_pure_decision() {
         let (n, operation) = (below(7) as u32, operations[below(operations.len())]);
         // These give nothing back, so Redis is not written to; the pure step
         // cuts the debt to the quota's window.
-        if operation == Operation::Refund && (n == 0 || quota.denies_all()) {
+        if matches!(operation, Operation::Refund(_)) && (n == 0 || quota.denies_all()) {
             continue;
         }
         let step = gcra::step(states[slot], 1 << 50, quota, n, operation);

@@ -77,7 +77,7 @@ impl<C: Clock> DirectRateLimiter<C> {
             Some(word) => Answer::allowed(Tat::from_bits(word).debt_unclamped(now_ns, quota)),
             None => self.apply(now_ns, n, Operation::Check),
         };
-        answer.into_decision(quota, n, Operation::Check)
+        answer.into_decision(now_ns, quota, n, Operation::Check)
     }
 
     /// One attempt at the common case: the cells fit and nobody interferes.
@@ -103,14 +103,14 @@ impl<C: Clock> DirectRateLimiter<C> {
     }
 
     /// Gives back what `decision` took: for work that was not done after all.
-    /// At most what is still owed is given back, and nothing for a refusal.
+    /// Of its cells those are given back whose time has not come, and nothing
+    /// for a refusal.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a decision can be given back once"
     )]
     pub fn refund_now(&self, decision: Decision) -> Decision {
-        let n = decision.charged();
-        self.decide(n, Operation::Refund)
+        self.decide(decision.charged(), decision.refund())
     }
 
     /// Waits until `n` cells are there together and takes them.
@@ -153,8 +153,9 @@ impl<C: Clock> DirectRateLimiter<C> {
     }
 
     fn decide(&self, n: u32, operation: Operation) -> Decision {
-        let answer = self.apply(self.shared.clock.now_ns(), n, operation);
-        answer.into_decision(&self.quota, n, operation)
+        let now_ns = self.shared.clock.now_ns();
+        let answer = self.apply(now_ns, n, operation);
+        answer.into_decision(now_ns, &self.quota, n, operation)
     }
 
     /// Any operation on any state.

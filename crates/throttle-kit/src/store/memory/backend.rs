@@ -116,7 +116,7 @@ impl<C: Clock> SyncBackend for InMemoryBackend<C> {
             Some(word) => Answer::allowed(Tat::from_bits(word).debt_unclamped(now_ns, quota)),
             None => self.apply_any(fingerprint, now_ns, quota, n, operation),
         };
-        answer.into_decision(quota, n, operation)
+        answer.into_decision(now_ns, quota, n, operation)
     }
 }
 
