@@ -66,8 +66,8 @@ impl<C: Clock> SlidingWindowBackend<C> {
         self.0.keys_max
     }
 
-    /// Keys that lost their count while it mattered, because both their buckets
-    /// were full. Stays near 0 unless `keys_max` is too small.
+    /// Keys that lost their count while it mattered, because all three of
+    /// their buckets were full. Stays near 0 unless `keys_max` is too small.
     #[must_use]
     pub fn evicted_live(&self) -> u64 {
         self.0.table.evicted_live()
