@@ -37,13 +37,16 @@ pin_project! {
 pub(super) struct After {
     pub(super) decision: Decision,
     pub(super) headers: LimitHeaders,
-    pub(super) policy: Arc<str>,
+    /// The name that the IETF headers need; other answers do not touch the
+    /// count of its owners, which all threads share.
+    pub(super) policy: Option<Arc<str>>,
 }
 
 impl After {
     pub(super) fn apply<ResBody>(&self, mut response: Response<ResBody>) -> Response<ResBody> {
         let headers = response.headers_mut();
-        headers::add(headers, self.headers, &self.policy, &self.decision);
+        let policy = self.policy.as_deref().unwrap_or_default();
+        headers::add(headers, self.headers, policy, &self.decision);
         response
     }
 }

@@ -118,7 +118,7 @@ impl<B: RateLimitBackend> Options<B> {
         After {
             decision,
             headers: self.headers,
-            policy: Arc::clone(self.policy(route)),
+            policy: self.headers.ietf().then(|| Arc::clone(self.policy(route))),
         }
     }
 }
