@@ -79,6 +79,26 @@ async fn every_operation() {
 }
 
 #[tokio::test]
+async fn refunds_cannot_be_saved_up() {
+    require!("redis-server");
+    let server = Server::start();
+    let quota = Quota::new(2, Duration::from_secs(4), 2);
+    let limiter = RateLimiter::new(quota, backend(&server));
+    let saved = limiter.check_n("a", 2).await;
+    while limiter.peek("a").await.remaining() < 2 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let start = Instant::now();
+    let now = limiter.check_n("a", 2).await;
+    let after = limiter.refund("a", saved).await;
+    // Later than this, time has brought a cell.
+    if start.elapsed() < Duration::from_secs(2) {
+        assert_eq!(after.remaining(), 0, "time had given these back");
+    }
+    assert_eq!(limiter.refund("a", now).await.remaining(), 2);
+}
+
+#[tokio::test]
 async fn keys_lie_under_the_prefix_and_expire() {
     require!("redis-server");
     let server = Server::start();
