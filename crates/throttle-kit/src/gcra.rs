@@ -60,7 +60,13 @@ impl Tat {
     /// The moment `debt` units of `quota` after `now_ns`.
     #[inline]
     pub(crate) const fn at(now_ns: u64, debt: u64, quota: &Quota) -> Self {
-        Self(now_word(now_ns, quota.scale()).wrapping_add(debt))
+        Self::ahead_of(now_ns, debt, quota.scale())
+    }
+
+    /// The moment `debt` units of `scale` after `now_ns`.
+    #[inline]
+    pub(crate) const fn ahead_of(now_ns: u64, debt: u64, scale: Scale) -> Self {
+        Self(now_word(now_ns, scale).wrapping_add(debt))
     }
 
     /// A moment in nanoseconds.
@@ -170,7 +176,7 @@ pub fn step(tat: Tat, now_ns: u64, quota: &Quota, n: u32, operation: Operation) 
     let (tat, answer) = advance(tat, now_ns, quota, n, operation);
     Step {
         tat,
-        decision: answer.into_decision(now_ns, quota, n, operation),
+        decision: answer.into_decision(tat, quota, n, operation),
     }
 }
 
@@ -191,11 +197,19 @@ impl Answer {
         }
     }
 
+    /// That of a word which [`charge_word`] made.
+    #[cfg(feature = "in-memory")]
+    #[inline]
+    pub(crate) const fn charged(word: u64, now_ns: u64, quota: &Quota) -> (Tat, Self) {
+        let tat = Tat::from_bits(word);
+        (tat, Self::allowed(tat.debt_unclamped(now_ns, quota)))
+    }
+
     /// A decision on `n` cells.
     #[inline]
     pub(crate) const fn into_decision(
         self,
-        now_ns: u64,
+        owed_until: Tat,
         quota: &Quota,
         n: u32,
         op: Operation,
@@ -203,7 +217,7 @@ impl Answer {
         // What was refused is what was asked for; only a check takes anything.
         let is_charge = matches!(op, Operation::Check) || !matches!(self.outcome, Outcome::Allowed);
         let cost = if is_charge { n } else { 0 };
-        Decision::of_debt(quota, self.debt, cost, self.outcome).owed_from(now_ns)
+        Decision::of_debt(quota, self.debt, cost, self.outcome).until(owed_until)
     }
 }
 

@@ -73,11 +73,11 @@ impl<C: Clock> DirectRateLimiter<C> {
     pub fn check_n_now(&self, n: u32) -> Decision {
         let State { tat, clock } = &*self.shared;
         let (quota, now_ns) = (&self.quota, clock.now_ns());
-        let answer = match self.charge(tat.load(Ordering::Relaxed), now_ns, n) {
-            Some(word) => Answer::allowed(Tat::from_bits(word).debt_unclamped(now_ns, quota)),
+        let (until, answer) = match self.charge(tat.load(Ordering::Relaxed), now_ns, n) {
+            Some(word) => Answer::charged(word, now_ns, quota),
             None => self.apply(now_ns, n, Operation::Check),
         };
-        answer.into_decision(now_ns, quota, n, Operation::Check)
+        answer.into_decision(until, quota, n, Operation::Check)
     }
 
     /// One attempt at the common case: the cells fit and nobody interferes.
@@ -154,13 +154,13 @@ impl<C: Clock> DirectRateLimiter<C> {
 
     fn decide(&self, n: u32, operation: Operation) -> Decision {
         let now_ns = self.shared.clock.now_ns();
-        let answer = self.apply(now_ns, n, operation);
-        answer.into_decision(now_ns, &self.quota, n, operation)
+        let (until, answer) = self.apply(now_ns, n, operation);
+        answer.into_decision(until, &self.quota, n, operation)
     }
 
     /// Any operation on any state.
     #[inline(never)]
-    fn apply(&self, now_ns: u64, n: u32, operation: Operation) -> Answer {
+    fn apply(&self, now_ns: u64, n: u32, operation: Operation) -> (Tat, Answer) {
         // The word is all there is: it guards no other memory.
         let tat = &self.shared.tat;
         let mut word = tat.load(Ordering::Relaxed);
@@ -169,10 +169,10 @@ impl<C: Clock> DirectRateLimiter<C> {
             let (after, answer) = gcra::advance(before, now_ns, &self.quota, n, operation);
             let new = after.to_bits();
             if new == word {
-                return answer;
+                return (after, answer);
             }
             match tat.compare_exchange_weak(word, new, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return answer,
+                Ok(_) => return (after, answer),
                 Err(current) => word = current,
             }
         }

@@ -86,14 +86,14 @@ impl<C: Clock> InMemoryBackend<C> {
         quota: &Quota,
         n: u32,
         operation: Operation,
-    ) -> Answer {
+    ) -> (Tat, Answer) {
         self.0.table.update::<Tat, _>(fingerprint, now_ns, |word| {
             let tat = Tat::from_bits(word);
             let (new, answer) = gcra::advance(tat, now_ns, quota, n, operation);
             if new == tat || (tat == Tat::NEVER && operation != Operation::Check) {
-                Verdict::Keep(answer)
+                Verdict::Keep((new, answer))
             } else {
-                Verdict::Set(new.to_bits(), answer)
+                Verdict::Set(new.to_bits(), (new, answer))
             }
         })
     }
@@ -113,11 +113,11 @@ impl<C: Clock> SyncBackend for InMemoryBackend<C> {
         } else {
             None
         };
-        let answer = match charged {
-            Some(word) => Answer::allowed(Tat::from_bits(word).debt_unclamped(now_ns, quota)),
+        let (until, answer) = match charged {
+            Some(word) => Answer::charged(word, now_ns, quota),
             None => self.apply_any(fingerprint, now_ns, quota, n, operation),
         };
-        answer.into_decision(now_ns, quota, n, operation)
+        answer.into_decision(until, quota, n, operation)
     }
 }
 

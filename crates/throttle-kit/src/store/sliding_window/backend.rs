@@ -119,7 +119,7 @@ fn step(word: u64, window: &Window, now_ns: u64, n: u32, operation: Operation) -
     let cost = if is_charge { n } else { 0 };
     let decision = decide(&new_count, window, cost, outcome);
     let window_end = Tat::of_ns(now_ns.wrapping_add(window.left_ns()));
-    (new_word, decision.owed_until(window_end))
+    (new_word, decision.until(window_end))
 }
 
 fn written(count: Count, window: &Window) -> (Count, u64) {
