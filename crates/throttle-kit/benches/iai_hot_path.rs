@@ -6,8 +6,8 @@
 //! Each case runs N and 2N times under `valgrind --tool=callgrind`, which counts
 //! inside of `repeat` only (making a clock measures the counter's rate, and
 //! takes as many instructions as that takes time); the difference is what N
-//! cost. Every feature is on, so a check's counters are in it too (32 instructions of
-//! a check). Above its limit the bench fails. Without valgrind, or with flags that
+//! cost. Every feature is on, so a check's counters are in it too (about 30
+//! instructions). Above its limit the bench fails. Without valgrind, or with flags that
 //! are another harness's, it says so and does nothing.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
