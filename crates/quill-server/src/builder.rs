@@ -361,7 +361,11 @@ impl<L: RpcLayers> ServerBuilder<L> {
     fn into_front(mut self, budget: Budget, draining: Cancellation) -> Result<Front, ServeError> {
         let layers = std::mem::take(&mut self.settings.http_layers);
         let cors = self.settings.cors.as_ref().map(Cors::build).transpose()?;
-        Ok(Front::new(cors, &layers, self.into_dispatch(budget, draining)))
+        Ok(Front::new(
+            cors,
+            &layers,
+            self.into_dispatch(budget, draining),
+        ))
     }
 
     fn into_dispatch(self, budget: Budget, draining: Cancellation) -> Dispatch {
