@@ -52,7 +52,7 @@ attack *args:
 bench *args:
     cargo bench --workspace -- {{ args }}
 
-# Instruction counts under callgrind; needs valgrind and gungraun-runner
+# Instruction counts under callgrind; needs valgrind
 instructions:
     cargo bench --workspace --bench 'iai_*'
 

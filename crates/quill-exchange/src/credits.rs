@@ -472,7 +472,7 @@ mod tests {
             assert!(credits.poll_message(&mut cx).is_ready());
             assert!(flag.was_woken());
             while let Poll::Ready(dues) = credits.poll_dues(&mut cx) {
-                received += dues.received;
+                received += dues.unwrap().received;
             }
         }
         assert_eq!(received, 3);

@@ -160,7 +160,7 @@ mod tests {
         fields.append("c", "1, 2");
         let mut metadata = Metadata::new();
         let junk = receive_all(&fields, &mut metadata).unwrap_err();
-        let error = junk.into_error(|text| Error::internal(text));
+        let error = junk.into_error(Error::internal);
         assert!(error.message().contains("\"b-bin\""), "{error}");
         let all: Vec<_> = metadata.all("a-bin").collect();
         assert_eq!(all, [&[1][..], &[2], &[], &[3]]);

@@ -54,6 +54,7 @@ use std::future::Future;
 use std::future::ready;
 
 use crate::decision::{Decision, JointDecision, Outcome};
+use crate::gcra::Tat;
 use crate::key::{Key, KeyBuf, KeyRef, Kind, Namespace};
 use crate::quota::Quota;
 
@@ -67,7 +68,11 @@ pub enum Operation {
     /// Forget the key, whatever `n` is; always allowed.
     Reset,
     /// Give them back, at most as many as are still owed; always allowed.
-    Refund,
+    ///
+    /// Of a decision that said until when they are owed, only those whose time
+    /// has not come: the others are back already, and whoever could have them
+    /// twice could save them up.
+    Refund(Option<Tat>),
 }
 
 /// One limit of a joint check.
@@ -180,7 +185,7 @@ pub(crate) async fn apply_one_by_one<B: RateLimitBackend>(
     }
     for demand in joint.to_give_back(demands) {
         let (key, quota, n) = (demand.key(), demand.quota(), demand.n());
-        let _ = backend.apply(key, quota, n, Operation::Refund).await;
+        let _ = backend.apply(key, quota, n, Operation::Refund(None)).await;
     }
     joint.into_decision()
 }
@@ -201,7 +206,7 @@ pub trait SyncBackend: Clone + Send + Sync + 'static {
         }
         for demand in joint.to_give_back(demands) {
             let (key, quota, n) = (demand.key(), demand.quota(), demand.n());
-            let _ = self.apply_now(key, quota, n, Operation::Refund);
+            let _ = self.apply_now(key, quota, n, Operation::Refund(None));
         }
         joint.into_decision()
     }

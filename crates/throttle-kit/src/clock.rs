@@ -68,7 +68,9 @@ impl Clock for SystemClock {
 ///
 /// It is late by up to a tick and what the thread is kept from running. A late
 /// clock refuses what a punctual one might admit, and then admits it a tick
-/// later; it never admits more. The thread ends when the last clone is dropped.
+/// later: since a key's first check never more than burst + rate x time, but
+/// within a span as much more as comes back in the time it was late. The thread
+/// ends when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct TickClock {
     now: Arc<AtomicU64>,

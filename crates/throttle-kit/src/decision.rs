@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::quota::Quota;
+use crate::backend::Operation;
+use crate::gcra::Tat;
+use crate::quota::{Quota, Scale};
 
 /// What a check came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,7 @@ pub enum Outcome {
 #[must_use = "a decision that nobody looks at limits nothing"]
 pub struct Decision {
     basis: Basis,
+    limit: u32,
     cost: u32,
     outcome: Outcome,
     degraded: bool,
@@ -32,14 +35,29 @@ pub struct Decision {
 /// What the figures follow from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Basis {
-    /// GCRA: the debt, in units of the quota.
-    Debt { quota: Quota, debt: u64 },
+    /// GCRA: the time of a cell and the debt, in units of the quota.
+    Debt {
+        interval: u64,
+        debt: u64,
+        /// When the debt is over, on the store's clock; [`Tat::NEVER`] if it
+        /// did not say.
+        owed_until: Tat,
+        scale: Scale,
+    },
     /// Another algorithm: stated.
     Stated {
         reset_ns: u64,
+        /// Of what is not allowed.
         retry_ns: u64,
         window_ns: u64,
-        limit: u32,
+        remaining: u32,
+    },
+    /// The same, allowed, by a store that says until when the cells count.
+    #[cfg(feature = "sliding-window")]
+    Owed {
+        reset_ns: u64,
+        owed_until: Tat,
+        window_ns: u64,
         remaining: u32,
     },
 }
@@ -64,9 +82,12 @@ impl Decision {
     pub(crate) const fn of_debt(quota: &Quota, debt: u64, cost: u32, outcome: Outcome) -> Self {
         Self {
             basis: Basis::Debt {
-                quota: *quota,
+                interval: quota.interval_units(),
                 debt,
+                owed_until: Tat::NEVER,
+                scale: quota.scale(),
             },
+            limit: quota.burst(),
             cost,
             outcome,
             degraded: false,
@@ -109,14 +130,60 @@ impl Decision {
                 reset_ns: nanos(figures.reset_after),
                 retry_ns: nanos(figures.retry_after),
                 window_ns: nanos(figures.window),
-                limit: figures.limit,
                 remaining: figures.remaining,
             },
+            limit: figures.limit,
             cost,
             outcome,
             degraded: false,
             shadowed: false,
         }
+    }
+
+    /// Says when the cells are back by themselves, on the store's clock.
+    #[inline]
+    pub(crate) const fn until(mut self, until: Tat) -> Self {
+        match &mut self.basis {
+            Basis::Debt { owed_until, .. } => *owed_until = until,
+            #[cfg(feature = "sliding-window")]
+            Basis::Stated {
+                reset_ns,
+                window_ns,
+                remaining,
+                ..
+            } if matches!(self.outcome, Outcome::Allowed) => {
+                self.basis = Basis::Owed {
+                    reset_ns: *reset_ns,
+                    owed_until: until,
+                    window_ns: *window_ns,
+                    remaining: *remaining,
+                };
+            }
+            _ => (),
+        }
+        self
+    }
+
+    /// [`until`](Self::until), by the debt there was at `now_ns`.
+    #[cfg(feature = "redis")]
+    pub(crate) const fn owed_from(self, now_ns: u64) -> Self {
+        match &self.basis {
+            Basis::Debt { debt, scale, .. } => {
+                let until = Tat::ahead_of(now_ns, *debt, *scale);
+                self.until(until)
+            }
+            _ => self,
+        }
+    }
+
+    /// What gives the cells back.
+    pub(crate) fn refund(&self) -> Operation {
+        Operation::Refund(match &self.basis {
+            Basis::Debt { owed_until, .. } if *owed_until != Tat::NEVER => Some(*owed_until),
+            #[cfg(feature = "sliding-window")]
+            Basis::Owed { owed_until, .. } => Some(*owed_until),
+            _ => None,
+        })
     }
 
     /// Marks that the store could not be asked and a policy answered instead.
@@ -158,9 +225,10 @@ impl Decision {
         self.shadowed
     }
 
-    /// Cells that were taken, and can be given back.
+    /// Cells that were taken, and can be given back. What a policy admitted in
+    /// the place of the store was never taken from the store.
     pub(crate) const fn charged(&self) -> u32 {
-        if self.is_allowed() && !self.shadowed {
+        if self.is_allowed() && !self.shadowed && !self.degraded {
             self.cost
         } else {
             0
@@ -176,22 +244,21 @@ impl Decision {
     /// Cells that may be taken at once: the quota's burst.
     #[must_use]
     pub fn limit(&self) -> u32 {
-        match &self.basis {
-            Basis::Debt { quota, .. } => quota.burst(),
-            Basis::Stated { limit, .. } => *limit,
-        }
+        self.limit
     }
 
     /// Whole cells left now; counts down with each check.
     #[must_use]
     pub fn remaining(&self) -> u32 {
         match &self.basis {
-            Basis::Debt { quota, debt } => {
-                let free = quota.window_units() - debt;
-                let cells = free.checked_div(quota.interval_units()).unwrap_or(0);
-                u32::try_from(cells).unwrap_or(quota.burst())
+            Basis::Debt { interval, debt, .. } => {
+                let free = self.window_units(*interval) - debt;
+                let cells = free.checked_div(*interval).unwrap_or(0);
+                u32::try_from(cells).unwrap_or(self.limit)
             }
             Basis::Stated { remaining, .. } => *remaining,
+            #[cfg(feature = "sliding-window")]
+            Basis::Owed { remaining, .. } => *remaining,
         }
     }
 
@@ -199,8 +266,12 @@ impl Decision {
     #[must_use]
     pub fn window(&self) -> Duration {
         match &self.basis {
-            Basis::Debt { quota, .. } => quota.window(),
+            Basis::Debt {
+                interval, scale, ..
+            } => scale.duration(self.window_units(*interval)),
             Basis::Stated { window_ns, .. } => Duration::from_nanos(*window_ns),
+            #[cfg(feature = "sliding-window")]
+            Basis::Owed { window_ns, .. } => Duration::from_nanos(*window_ns),
         }
     }
 
@@ -208,8 +279,10 @@ impl Decision {
     #[must_use]
     pub fn reset_after(&self) -> Duration {
         match &self.basis {
-            Basis::Debt { quota, debt } => quota.duration(*debt),
+            Basis::Debt { debt, scale, .. } => scale.duration(*debt),
             Basis::Stated { reset_ns, .. } => Duration::from_nanos(*reset_ns),
+            #[cfg(feature = "sliding-window")]
+            Basis::Owed { reset_ns, .. } => Duration::from_nanos(*reset_ns),
         }
     }
 
@@ -218,15 +291,29 @@ impl Decision {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match (self.outcome, &self.basis) {
-            (Outcome::Denied, Basis::Debt { quota, debt }) => {
-                let needed = u64::from(self.cost) * quota.interval_units();
-                Some(quota.duration((debt + needed).saturating_sub(quota.window_units())))
+            (
+                Outcome::Denied,
+                Basis::Debt {
+                    interval,
+                    debt,
+                    scale,
+                    ..
+                },
+            ) => {
+                let needed = u64::from(self.cost) * interval;
+                let wait = (debt + needed).saturating_sub(self.window_units(*interval));
+                Some(scale.duration(wait))
             }
             (Outcome::Denied, Basis::Stated { retry_ns, .. }) => {
                 Some(Duration::from_nanos(*retry_ns))
             }
             _ => None,
         }
+    }
+
+    /// The quota's window: it was no overflow when the quota was made.
+    const fn window_units(&self, interval: u64) -> u64 {
+        interval * self.limit as u64
     }
 
     /// [`retry_after`](Self::retry_after) in whole seconds, rounded up and at

@@ -60,7 +60,19 @@ impl Tat {
     /// The moment `debt` units of `quota` after `now_ns`.
     #[inline]
     pub(crate) const fn at(now_ns: u64, debt: u64, quota: &Quota) -> Self {
-        Self(now_word(now_ns, quota.scale()).wrapping_add(debt))
+        Self::ahead_of(now_ns, debt, quota.scale())
+    }
+
+    /// The moment `debt` units of `scale` after `now_ns`.
+    #[inline]
+    pub(crate) const fn ahead_of(now_ns: u64, debt: u64, scale: Scale) -> Self {
+        Self(now_word(now_ns, scale).wrapping_add(debt))
+    }
+
+    /// A moment in nanoseconds.
+    #[cfg(feature = "sliding-window")]
+    pub(crate) const fn of_ns(ns: u64) -> Self {
+        Self(now_word(ns, Scale::Coarse))
     }
 
     /// How far this lies ahead of `now_ns`, in units of `quota` and clamped to
@@ -79,6 +91,15 @@ impl Tat {
         } else {
             debt
         }
+    }
+
+    /// The cells whose time has not come; the one whose time runs is one.
+    #[cfg(feature = "redis")]
+    pub(crate) fn cells_ahead(self, now_ns: u64, quota: &Quota) -> u32 {
+        let cells = self
+            .debt(now_ns, quota)
+            .div_ceil(quota.interval_units().max(1));
+        u32::try_from(cells).unwrap_or(u32::MAX)
     }
 
     /// The debt of a word that [`charge_word`] made.
@@ -105,8 +126,13 @@ impl Tat {
     #[cfg(feature = "in-memory")]
     #[inline]
     pub(crate) const fn ahead_ns(self, now_ns: u64) -> i64 {
-        let ahead = self.0.wrapping_sub(now_word(now_ns, self.scale())) as i64;
-        ahead >> self.scale() as u8
+        // Both, since one of them is wanted for each of many words at once.
+        let coarse = self.0.wrapping_sub(now_word(now_ns, Scale::Coarse)) as i64;
+        let fine = self.0.wrapping_sub(now_word(now_ns, Scale::Fine)) as i64;
+        match self.scale() {
+            Scale::Coarse => coarse >> Scale::Coarse as u8,
+            Scale::Fine => fine >> Scale::Fine as u8,
+        }
     }
 
     #[inline]
@@ -150,7 +176,7 @@ pub fn step(tat: Tat, now_ns: u64, quota: &Quota, n: u32, operation: Operation) 
     let (tat, answer) = advance(tat, now_ns, quota, n, operation);
     Step {
         tat,
-        decision: answer.into_decision(quota, n, operation),
+        decision: answer.into_decision(tat, quota, n, operation),
     }
 }
 
@@ -171,13 +197,27 @@ impl Answer {
         }
     }
 
+    /// That of a word which [`charge_word`] made.
+    #[cfg(feature = "in-memory")]
+    #[inline]
+    pub(crate) const fn charged(word: u64, now_ns: u64, quota: &Quota) -> (Tat, Self) {
+        let tat = Tat::from_bits(word);
+        (tat, Self::allowed(tat.debt_unclamped(now_ns, quota)))
+    }
+
     /// A decision on `n` cells.
     #[inline]
-    pub(crate) const fn into_decision(self, quota: &Quota, n: u32, op: Operation) -> Decision {
+    pub(crate) const fn into_decision(
+        self,
+        owed_until: Tat,
+        quota: &Quota,
+        n: u32,
+        op: Operation,
+    ) -> Decision {
         // What was refused is what was asked for; only a check takes anything.
         let is_charge = matches!(op, Operation::Check) || !matches!(self.outcome, Outcome::Allowed);
         let cost = if is_charge { n } else { 0 };
-        Decision::of_debt(quota, self.debt, cost, self.outcome)
+        Decision::of_debt(quota, self.debt, cost, self.outcome).until(owed_until)
     }
 }
 
@@ -212,9 +252,15 @@ pub(crate) const fn advance(
             (tat, Answer { debt, outcome })
         }
         (Operation::Reset, _) => (Tat::NEVER, Answer::allowed(0)),
-        (Operation::Refund, _) => {
+        (Operation::Refund(owed_until), _) => {
             // What is no longer owed cannot be given back.
-            let paid = (n as u64).saturating_mul(quota.interval_units());
+            let mut paid = (n as u64).saturating_mul(quota.interval_units());
+            if let Some(until) = owed_until {
+                let owed = until.debt(now_ns, quota);
+                if owed < paid {
+                    paid = owed;
+                }
+            }
             let left = debt.saturating_sub(paid);
             (Tat::at(now_ns, left, quota), Answer::allowed(left))
         }

@@ -26,7 +26,7 @@
 //! # What it costs
 //!
 //! A check in memory reads the clock once, takes no lock and allocates nothing,
-//! for keys that are known as for new ones; 20 bytes a key, all taken at the
+//! for keys that are known as for new ones; 21 bytes a key, all taken at the
 //! start. `PERF-SLO.md` has the figures, and how each was measured.
 //!
 //! # Features

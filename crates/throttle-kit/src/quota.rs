@@ -21,6 +21,14 @@ pub(crate) enum Scale {
     Fine = 11,
 }
 
+impl Scale {
+    /// A span of state word units as time, rounded up.
+    #[inline]
+    pub(crate) const fn duration(self, units: u64) -> Duration {
+        Duration::from_nanos(units.div_ceil(1 << self as u32))
+    }
+}
+
 /// The longest a full burst may take to come back, in units of the state word:
 /// 2^61 ns or 73 years; 26 days for a fine quota, more than any `u32` burst takes.
 const WINDOW_MAX: u128 = 1 << 62;
@@ -262,7 +270,7 @@ impl Quota {
     /// A span of state word units as time, rounded up.
     #[inline]
     pub(crate) const fn duration(&self, units: u64) -> Duration {
-        Duration::from_nanos(units.div_ceil(1 << self.scale as u32))
+        self.scale.duration(units)
     }
 
     /// A span of time as state word units: even, rounded up, at most the window.

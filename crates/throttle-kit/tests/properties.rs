@@ -210,7 +210,7 @@ proptest! {
         burst in any::<u32>(),
     ) {
         let quota = Quota::new(cells, Duration::from_nanos(period_ns), burst);
-        for operation in [Operation::Check, Operation::Peek, Operation::Refund, Operation::Reset] {
+        for operation in [Operation::Check, Operation::Peek, Operation::Refund(None), Operation::Refund(Some(Tat::from_bits(bits / 2))), Operation::Reset] {
             let step = gcra::step(Tat::from_bits(bits), now_ns, &quota, n, operation);
             let _ = gcra::step(step.tat, now_ns.wrapping_add(1), &quota, n, operation);
             let decision = step.decision;

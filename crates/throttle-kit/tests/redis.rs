@@ -79,6 +79,26 @@ async fn every_operation() {
 }
 
 #[tokio::test]
+async fn refunds_cannot_be_saved_up() {
+    require!("redis-server");
+    let server = Server::start();
+    let quota = Quota::new(2, Duration::from_secs(4), 2);
+    let limiter = RateLimiter::new(quota, backend(&server));
+    let saved = limiter.check_n("a", 2).await;
+    while limiter.peek("a").await.remaining() < 2 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let start = Instant::now();
+    let now = limiter.check_n("a", 2).await;
+    let after = limiter.refund("a", saved).await;
+    // Later than this, time has brought a cell.
+    if start.elapsed() < Duration::from_secs(2) {
+        assert_eq!(after.remaining(), 0, "time had given these back");
+    }
+    assert_eq!(limiter.refund("a", now).await.remaining(), 2);
+}
+
+#[tokio::test]
 async fn keys_lie_under_the_prefix_and_expire() {
     require!("redis-server");
     let server = Server::start();
@@ -141,7 +161,7 @@ async fn the_script_agrees_with_the_pure_decision() {
         Operation::Check,
         Operation::Check,
         Operation::Peek,
-        Operation::Refund,
+        Operation::Refund(None),
         Operation::Reset,
     ];
     let mut states = [Tat::NEVER; 3];
@@ -157,7 +177,7 @@ async fn the_script_agrees_with_the_pure_decision() {
         let (n, operation) = (below(7) as u32, operations[below(operations.len())]);
         // These give nothing back, so Redis is not written to; the pure step
         // cuts the debt to the quota's window.
-        if operation == Operation::Refund && (n == 0 || quota.denies_all()) {
+        if matches!(operation, Operation::Refund(_)) && (n == 0 || quota.denies_all()) {
             continue;
         }
         let step = gcra::step(states[slot], 1 << 50, quota, n, operation);

@@ -174,5 +174,5 @@ pub(crate) const ALL: &[Attack] = &[
     )
     .against(Against::Call)
     .patient(20)
-    .memory_mib_max(512),
+    .memory_mib_max(768),
 ];

@@ -421,3 +421,28 @@ proptest! {
         }
     }
 }
+
+#[cfg(feature = "zstd")]
+#[test]
+fn a_zstd_frame_that_is_shorter_than_it_says_is_refused_however_it_is_cut() {
+    // It says 255 bytes, and its one block has none (found by fuzzing).
+    let short = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0xff, 0x01, 0x00, 0x00];
+    let with_dictionary = [0x28, 0xb5, 0x2f, 0xfd, 0x21, 0x00, 0xff, 0x01, 0x00, 0x00];
+    for frame in [&short[..], &with_dictionary[..]] {
+        for piece_bytes in 1..=frame.len() {
+            let mut decompressor = Decompressor::new(Encoding::Zstd, 1000);
+            let mut out = Vec::new();
+            let done = frame
+                .chunks(piece_bytes)
+                .try_for_each(|piece| decompressor.push(piece, &mut out))
+                .and_then(|()| decompressor.finish());
+            assert!(done.is_err(), "{frame:x?} in pieces of {piece_bytes}");
+        }
+    }
+    // A skippable frame, a frame of nothing that says so, and one that says nothing.
+    let skipped = [0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 1, 2];
+    let empty = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x00, 0x01, 0x00, 0x00];
+    let silent = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x00, 0x01, 0x00, 0x00];
+    let frames = [&skipped[..], &empty, &silent, &skipped].concat();
+    assert_eq!(decompressed(Encoding::Zstd, &frames, 10).unwrap(), b"");
+}

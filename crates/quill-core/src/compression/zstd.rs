@@ -19,6 +19,10 @@ const WINDOW_LOG_MAX: u32 = 23;
 /// Levels beyond are none of zstd's.
 const LEVEL_MAX: u8 = 22;
 
+/// The longest header of a frame (RFC 8878 section 3.1.1.1: magic number,
+/// descriptor, window, dictionary, content size).
+const HEADER_BYTES_MAX: usize = 18;
+
 /// The largest context that is kept, in bytes.
 const CONTEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -76,6 +80,9 @@ fn compress_with(
 pub(super) struct Unzstd {
     context: Option<DCtx<'static>>,
     is_inside_frame: bool,
+    /// How the frame begins, its header among it, and what came of it so far.
+    beginning: Vec<u8>,
+    frame_bytes: u64,
     frames: u64,
 }
 
@@ -85,6 +92,8 @@ impl Unzstd {
         Self {
             context: kept.or_else(new_context),
             is_inside_frame: false,
+            beginning: Vec::new(),
+            frame_bytes: 0,
             frames: 0,
         }
     }
@@ -110,12 +119,17 @@ impl Decode for Unzstd {
             let hint = context.decompress_stream(&mut target, &mut source);
             let taken = source.pos();
             let hint = hint.map_err(|code| wrong(code, self.frames))?;
+            let wanted = HEADER_BYTES_MAX - self.beginning.len();
+            let begun = input.iter().take(taken.min(wanted));
+            self.beginning.extend(begun);
+            self.frame_bytes += (sink.out.len() - before) as u64;
             input = input.get(taken..).unwrap_or_default();
             if sink.is_over() {
                 return Err(Stop::Full);
             }
             self.is_inside_frame = hint != 0;
             if hint == 0 {
+                end_frame(&mut self.beginning, &mut self.frame_bytes)?;
                 self.frames += 1;
             } else if taken == 0 && sink.out.len() == before {
                 return if input.is_empty() {
@@ -142,6 +156,20 @@ impl Decode for Unzstd {
             let _ = DECOMPRESSORS.try_with(|pool| pool.put(context));
         }
     }
+}
+
+/// Holds a frame that has ended to the size that it said it has. The library
+/// does that where it gets a frame whole, and not always where it comes in pieces.
+fn end_frame(beginning: &mut Vec<u8>, frame_bytes: &mut u64) -> Result<(), CompressionError> {
+    let said = zstd_safe::get_frame_content_size(beginning).ok().flatten();
+    let came = std::mem::take(frame_bytes);
+    beginning.clear();
+    if said.is_some_and(|said| said != came) {
+        return Err(CompressionError::Corrupt(
+            "a zstd frame of another size than it says",
+        ));
+    }
+    Ok(())
 }
 
 fn new_context() -> Option<DCtx<'static>> {

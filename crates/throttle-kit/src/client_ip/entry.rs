@@ -110,32 +110,25 @@ fn is_port(bytes: &[u8]) -> bool {
 /// text; this is the hot path of every server behind a proxy.)
 #[inline]
 fn v4(bytes: &[u8]) -> Option<IpAddr> {
-    let mut octets = [0; 4];
-    let mut parts = bytes.split(|byte| *byte == b'.');
-    for octet in &mut octets {
-        *octet = match parts.next()? {
-            [a] => digit(*a)?,
-            [a @ b'1'..=b'9', b] => digit(*a)? * 10 + digit(*b)?,
-            [a @ b'1'..=b'2', b, c] => {
-                let tens = digit(*b)? * 10 + digit(*c)?;
-                (digit(*a)? * 100).checked_add(tens)?
+    let (mut address, mut octet, mut digits, mut dots) = (0_u32, 0_u32, 0_u32, 0_u32);
+    for byte in bytes {
+        let digit = byte.wrapping_sub(b'0');
+        if digit <= 9 {
+            octet = octet * 10 + u32::from(digit);
+            digits += 1;
+            let has_leading_zero = digits > 1 && octet < 10;
+            if octet > 255 || has_leading_zero {
+                return None;
             }
-            _ => return None,
-        };
+        } else if *byte == b'.' && digits > 0 {
+            address = address << 8 | octet;
+            (octet, digits) = (0, 0);
+            dots += 1;
+        } else {
+            return None;
+        }
     }
-    parts
-        .next()
-        .is_none()
-        .then(|| IpAddr::V4(Ipv4Addr::from(octets)))
-}
-
-#[inline]
-const fn digit(byte: u8) -> Option<u8> {
-    if byte.is_ascii_digit() {
-        Some(byte - b'0')
-    } else {
-        None
-    }
+    (dots == 3 && digits > 0).then(|| IpAddr::V4(Ipv4Addr::from(address << 8 | octet)))
 }
 
 fn v6(bytes: &[u8]) -> Option<IpAddr> {

@@ -17,10 +17,14 @@ pub mod keys {}
 pub mod proxies {}
 
 #[doc = include_str!("machines.md")]
+#[cfg_attr(feature = "redis", doc = "\n[redis]: crate::store::redis")]
+#[cfg_attr(not(feature = "redis"), doc = "\n[redis]: crate::store")]
 pub mod machines {}
 
 #[doc = include_str!("rollout.md")]
 pub mod rollout {}
 
 #[doc = include_str!("outages.md")]
+#[cfg_attr(feature = "redis", doc = "\n[redis]: crate::store::redis")]
+#[cfg_attr(not(feature = "redis"), doc = "\n[redis]: crate::store")]
 pub mod outages {}

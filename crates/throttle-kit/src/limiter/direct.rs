@@ -73,11 +73,11 @@ impl<C: Clock> DirectRateLimiter<C> {
     pub fn check_n_now(&self, n: u32) -> Decision {
         let State { tat, clock } = &*self.shared;
         let (quota, now_ns) = (&self.quota, clock.now_ns());
-        let answer = match self.charge(tat.load(Ordering::Relaxed), now_ns, n) {
-            Some(word) => Answer::allowed(Tat::from_bits(word).debt_unclamped(now_ns, quota)),
+        let (until, answer) = match self.charge(tat.load(Ordering::Relaxed), now_ns, n) {
+            Some(word) => Answer::charged(word, now_ns, quota),
             None => self.apply(now_ns, n, Operation::Check),
         };
-        answer.into_decision(quota, n, Operation::Check)
+        answer.into_decision(until, quota, n, Operation::Check)
     }
 
     /// One attempt at the common case: the cells fit and nobody interferes.
@@ -103,14 +103,14 @@ impl<C: Clock> DirectRateLimiter<C> {
     }
 
     /// Gives back what `decision` took: for work that was not done after all.
-    /// At most what is still owed is given back, and nothing for a refusal.
+    /// Of its cells those are given back whose time has not come, and nothing
+    /// for a refusal.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a decision can be given back once"
     )]
     pub fn refund_now(&self, decision: Decision) -> Decision {
-        let n = decision.charged();
-        self.decide(n, Operation::Refund)
+        self.decide(decision.charged(), decision.refund())
     }
 
     /// Waits until `n` cells are there together and takes them.
@@ -153,13 +153,14 @@ impl<C: Clock> DirectRateLimiter<C> {
     }
 
     fn decide(&self, n: u32, operation: Operation) -> Decision {
-        let answer = self.apply(self.shared.clock.now_ns(), n, operation);
-        answer.into_decision(&self.quota, n, operation)
+        let now_ns = self.shared.clock.now_ns();
+        let (until, answer) = self.apply(now_ns, n, operation);
+        answer.into_decision(until, &self.quota, n, operation)
     }
 
     /// Any operation on any state.
     #[inline(never)]
-    fn apply(&self, now_ns: u64, n: u32, operation: Operation) -> Answer {
+    fn apply(&self, now_ns: u64, n: u32, operation: Operation) -> (Tat, Answer) {
         // The word is all there is: it guards no other memory.
         let tat = &self.shared.tat;
         let mut word = tat.load(Ordering::Relaxed);
@@ -168,10 +169,10 @@ impl<C: Clock> DirectRateLimiter<C> {
             let (after, answer) = gcra::advance(before, now_ns, &self.quota, n, operation);
             let new = after.to_bits();
             if new == word {
-                return answer;
+                return (after, answer);
             }
             match tat.compare_exchange_weak(word, new, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return answer,
+                Ok(_) => return (after, answer),
                 Err(current) => word = current,
             }
         }

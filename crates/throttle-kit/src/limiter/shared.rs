@@ -216,14 +216,16 @@ macro_rules! limiter_methods {
             }
 
             /// Gives back what `decision`, an answer for the same `key`, took:
-            /// for work that was not done after all. At most what is still
-            /// owed is given back, and nothing for a refusal.
+            /// for work that was not done after all. Time gives cells back
+            /// too: of the decision's cells those are given back whose time
+            /// has not come, at most what the key still owes; nothing for a
+            /// refusal, or for a [degraded](Decision::is_degraded) answer.
             pub fn refund<K: Key + ?Sized>(
                 &self,
                 key: &K,
                 decision: Decision,
             ) -> impl Future<Output = Decision> {
-                self.apply(key, decision.charged(), Operation::Refund)
+                self.apply(key, decision.charged(), decision.refund())
             }
 
             /// Waits until one cell of `key` is there and takes it.
@@ -311,7 +313,7 @@ macro_rules! limiter_methods {
 
             /// [`refund`](Self::refund) without a runtime.
             pub fn refund_now<K: Key + ?Sized>(&self, key: &K, decision: Decision) -> Decision {
-                self.apply_now(key, decision.charged(), Operation::Refund)
+                self.apply_now(key, decision.charged(), decision.refund())
             }
 
             #[inline(always)]

@@ -142,6 +142,7 @@ pub(crate) struct Shared {
     lanes: [Lane; LANES],
     leases: Option<Leases>,
     fallback: Fallback,
+    started: Instant,
     prefix: String,
     timeout: Duration,
     batch_max: usize,
@@ -198,21 +199,33 @@ impl RedisBackend {
         if quota.denies_all() && operation != Operation::Reset {
             // Says the same whatever the key owes.
             return Ok(match operation {
-                Operation::Refund => Decision::allowed(quota, 0, 0),
+                Operation::Refund(_) => Decision::allowed(quota, 0, 0),
                 _ => Decision::refused(quota, 0, n),
             });
         }
         let key = self.name(key);
-        match (&self.0.leases, operation) {
-            (Some(leases), Operation::Check) => {
-                return self.check_by_lease(leases, key, quota, n).await;
+        // Before the server is asked: rather too early than too late.
+        let now_ns = self.now_ns();
+        let n = match operation {
+            Operation::Refund(Some(until)) => n.min(until.cells_ahead(now_ns, quota)),
+            _ => n,
+        };
+        let decision = match (&self.0.leases, operation) {
+            (Some(leases), Operation::Check) => self.check_by_lease(leases, key, quota, n).await?,
+            (leases, _) => {
+                if let (Some(leases), Operation::Reset) = (leases, operation) {
+                    leases.forget(&key);
+                }
+                let request = Request::new(key, quota, n, operation);
+                self.ask(request).await?.decision(quota, n, operation)
             }
-            (Some(leases), Operation::Reset) => leases.forget(&key),
-            _ => {}
-        }
-        let request = Request::new(key, quota, n, operation);
-        let answer = self.ask(request).await?;
-        Ok(answer.decision(quota, n, operation))
+        };
+        Ok(decision.owed_from(now_ns))
+    }
+
+    /// Of this process: for how long a decision's cells are owed.
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.0.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// [`apply_all`](RateLimitBackend::apply_all) with an error where a limiter

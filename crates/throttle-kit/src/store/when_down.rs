@@ -82,7 +82,10 @@ impl Fallback {
         operation: Operation,
     ) -> Decision {
         match &self.policy {
-            Policy::Local(table) => table.apply_now(key, quota, n, operation),
+            // What is given back was taken from the store, not from the table.
+            Policy::Local(table) if !matches!(operation, Operation::Refund(_)) => {
+                table.apply_now(key, quota, n, operation)
+            }
             _ => self.blanket(quota, n, operation),
         }
         .into_degraded()
@@ -119,7 +122,7 @@ impl Fallback {
                 Decision::from_figures(figures, n, Outcome::Denied)
             }
             Operation::Check => Decision::allowed(quota, 0, n),
-            Operation::Peek | Operation::Reset | Operation::Refund => {
+            Operation::Peek | Operation::Reset | Operation::Refund(_) => {
                 Decision::allowed(quota, 0, 0)
             }
         }
@@ -197,7 +200,7 @@ mod tests {
         Operation::Check,
         Operation::Peek,
         Operation::Reset,
-        Operation::Refund,
+        Operation::Refund(None),
     ];
 
     #[test]

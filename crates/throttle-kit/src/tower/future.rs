@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use http::Response;
 use pin_project_lite::pin_project;
@@ -37,14 +37,15 @@ pin_project! {
 pub(super) struct After {
     pub(super) decision: Decision,
     pub(super) headers: LimitHeaders,
-    pub(super) policy: Arc<str>,
+    /// The name that the IETF headers need; other answers do not touch the
+    /// count of its owners, which all threads share.
+    pub(super) policy: Option<Arc<str>>,
 }
 
 impl After {
-    pub(super) fn apply<ResBody>(&self, mut response: Response<ResBody>) -> Response<ResBody> {
-        let headers = response.headers_mut();
-        headers::add(headers, self.headers, &self.policy, &self.decision);
-        response
+    pub(super) fn apply<ResBody>(&self, response: &mut Response<ResBody>) {
+        let policy = self.policy.as_deref().unwrap_or_default();
+        headers::add(response.headers_mut(), self.headers, policy, &self.decision);
     }
 }
 
@@ -83,11 +84,12 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProjected::Inner { future, after } => {
-                let response = ready!(future.poll(cx))?;
-                Poll::Ready(Ok(match after {
-                    Some(after) => after.apply(response),
-                    None => response,
-                }))
+                // Changed in its place: a response is large to move about.
+                let mut polled = future.poll(cx);
+                if let (Poll::Ready(Ok(response)), Some(after)) = (&mut polled, after) {
+                    after.apply(response);
+                }
+                polled
             }
             StateProjected::Refused { response } => match response.take() {
                 Some(response) => Poll::Ready(Ok(response)),

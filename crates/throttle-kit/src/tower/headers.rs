@@ -35,37 +35,47 @@ impl LimitHeaders {
         matches!(self, Self::XRateLimit | Self::Both)
     }
 
-    const fn ietf(self) -> bool {
+    pub(super) const fn ietf(self) -> bool {
         matches!(self, Self::Ietf | Self::Both)
     }
 }
 
-/// Adds the headers of a decision. They share one allocation.
+/// Adds the headers of a decision. They share one allocation, if they need one.
 pub(super) fn add(headers: &mut HeaderMap, which: LimitHeaders, policy: &str, decision: &Decision) {
-    if which == LimitHeaders::None {
-        return;
+    match (which.x(), which.ietf()) {
+        (false, false) => (),
+        (true, false) => write::<X_BYTES_MAX>(headers, which, policy, decision),
+        (_, true) => write::<BYTES_MAX>(headers, which, policy, decision),
     }
+}
+
+fn write<const ROOM: usize>(
+    headers: &mut HeaderMap,
+    which: LimitHeaders,
+    policy: &str,
+    decision: &Decision,
+) {
     let (limit, remaining) = (u64::from(decision.limit()), u64::from(decision.remaining()));
     let reset = decision.reset_after_secs();
-    let mut text = Text::new();
+    let mut text = Text::<ROOM>::new();
     let x = which
         .x()
-        .then(|| [limit, remaining, reset].map(|number| text.part(|text| text.number(number))));
+        .then(|| [limit, remaining, reset].map(|number| text.number_value(number)));
     let ietf = which.ietf().then(|| {
-        let policy_part = text.part(|text| {
-            text.quoted(policy).text(";q=").number(limit);
-            text.text(";w=").number(window_secs(decision));
+        let policy_value = text.value(|text| {
+            text.quoted(policy).text(b";q=").number(limit);
+            text.text(b";w=").number(window_secs(decision));
         });
-        let limit_part = text.part(|text| {
-            text.quoted(policy).text(";r=").number(remaining);
-            text.text(";t=").number(reset);
+        let limit_value = text.value(|text| {
+            text.quoted(policy).text(b";r=").number(remaining);
+            text.text(b";t=").number(reset);
         });
-        [policy_part, limit_part]
+        [policy_value, limit_value]
     });
-    let bytes = text.into_bytes();
-    let mut set = |name: HeaderName, (start, end): (usize, usize)| {
+    let mut bytes = text.into_bytes();
+    let mut set = |name: HeaderName, value: Value| {
         // Digits and visible ASCII: always a valid value.
-        if let Ok(value) = HeaderValue::from_maybe_shared(bytes.slice(start..end)) {
+        if let Ok(value) = HeaderValue::from_maybe_shared(value.take_from(&mut bytes)) {
             headers.insert(name, value);
         }
     };
@@ -110,65 +120,117 @@ pub(super) fn policy_name(namespace: &str) -> String {
 
 const POLICY_BYTES_MAX: usize = 32;
 
-/// Room for the five values at their longest.
-const TEXT_BYTES_MAX: usize = 3 * 20 + 2 * (POLICY_BYTES_MAX + 2 + 3 + 20 + 3 + 20);
+/// Room for the numbers alone at their longest: two of 32 bits, one of 64.
+const X_BYTES_MAX: usize = 2 * 10 + 20;
+/// Room for all five values.
+const BYTES_MAX: usize = X_BYTES_MAX + 2 * (POLICY_BYTES_MAX + 2 + 3 + 20 + 3 + 20);
 
-/// The text of all values, one after the other.
-struct Text {
-    bytes: [u8; TEXT_BYTES_MAX],
+/// Numbers below this are in the program as text.
+const SMALL: u64 = 1000;
+
+/// 000 to 999.
+static DIGITS: [[u8; 3]; SMALL as usize] = {
+    let mut all = [[b'0'; 3]; SMALL as usize];
+    let mut number = 0;
+    while number < all.len() {
+        all[number][0] += (number / 100) as u8;
+        all[number][1] += (number / 10 % 10) as u8;
+        all[number][2] += (number % 10) as u8;
+        number += 1;
+    }
+    all
+};
+
+/// How many of three digits are zeros that are not written.
+const fn padding(number: u64) -> usize {
+    match number {
+        0..=9 => 2,
+        10..=99 => 1,
+        _ => 0,
+    }
+}
+
+/// Where a value's text is.
+#[derive(Clone, Copy)]
+enum Value {
+    /// In the program.
+    Static(&'static [u8]),
+    /// So many of the written bytes, after those of the value before.
+    Written(usize),
+}
+
+impl Value {
+    fn take_from(self, written: &mut Bytes) -> Bytes {
+        match self {
+            Self::Static(text) => Bytes::from_static(text),
+            Self::Written(len) => written.split_to(len),
+        }
+    }
+}
+
+/// The text of the values, one after the other.
+struct Text<const ROOM: usize> {
+    bytes: [u8; ROOM],
     len: usize,
 }
 
-impl Text {
+impl<const ROOM: usize> Text<ROOM> {
     const fn new() -> Self {
         Self {
-            bytes: [0; TEXT_BYTES_MAX],
+            bytes: [0; ROOM],
             len: 0,
         }
     }
 
-    /// What `write` appends: from where to where.
-    fn part(&mut self, write: impl FnOnce(&mut Self)) -> (usize, usize) {
+    /// What `write` appends.
+    fn value(&mut self, write: impl FnOnce(&mut Self)) -> Value {
         let start = self.len;
         write(self);
-        (start, self.len)
+        Value::Written(self.len - start)
     }
 
-    fn text(&mut self, text: &str) -> &mut Self {
+    fn number_value(&mut self, number: u64) -> Value {
+        match DIGITS.get(number as usize) {
+            Some(digits) if number < SMALL => Value::Static(&digits[padding(number)..]),
+            _ => self.value(|text| text.number(number)),
+        }
+    }
+
+    fn text(&mut self, text: &[u8]) -> &mut Self {
         if let Some(room) = self.bytes.get_mut(self.len..self.len + text.len()) {
-            room.copy_from_slice(text.as_bytes());
+            room.copy_from_slice(text);
             self.len += text.len();
         }
         self
     }
 
     fn quoted(&mut self, text: &str) -> &mut Self {
-        self.text("\"").text(text).text("\"")
+        self.text(b"\"").text(text.as_bytes()).text(b"\"")
     }
 
+    /// Three digits at a time.
     fn number(&mut self, mut number: u64) {
-        let mut digits = [0; 20];
-        let mut start = digits.len();
-        loop {
+        let mut groups = [[0; 3]; 7];
+        let mut start = groups.len() - 1;
+        while number >= SMALL {
+            groups[start] = DIGITS[(number % SMALL) as usize];
+            number /= SMALL;
             start -= 1;
-            digits[start] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
         }
-        if let Ok(text) = std::str::from_utf8(&digits[start..]) {
-            self.text(text);
-        }
+        groups[start] = DIGITS[number as usize];
+        self.text(&groups.as_flattened()[3 * start + padding(number)..]);
     }
 
-    /// One allocation, which the slices of it share.
+    /// At most one allocation, which the values share.
     fn into_bytes(self) -> Bytes {
-        Bytes::from_owner(self)
+        match self.len {
+            0 => Bytes::new(),
+            _ => Bytes::from_owner(self),
+        }
     }
 }
 
-impl AsRef<[u8]> for Text {
+impl<const ROOM: usize> AsRef<[u8]> for Text<ROOM> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -251,6 +313,18 @@ mod tests {
         assert_eq!(map.len(), 5);
         let policy = map["ratelimit-policy"].to_str().unwrap();
         assert!(policy.ends_with(";q=4294967295;w=2147483648"), "{policy}");
+    }
+
+    #[test]
+    fn every_number_is_written_as_itself() {
+        let powers = (0..20).map(|exponent| 10_u64.pow(exponent));
+        let near = powers.flat_map(|power| [power - 1, power, power + 1, power.saturating_mul(7)]);
+        for number in near.chain([12_034, 1_000_099, u64::MAX]) {
+            let mut text = Text::<X_BYTES_MAX>::new();
+            let value = text.number_value(number);
+            let bytes = value.take_from(&mut text.into_bytes());
+            assert_eq!(bytes, number.to_string());
+        }
     }
 
     #[test]

@@ -102,7 +102,9 @@ impl RequestKey {
         })
     }
 
-    /// The value of a header, byte for byte; of several, the first.
+    /// The value of a header, byte for byte. A request with several lines of
+    /// it has no key: which of them counts is for each layer to guess, and a
+    /// client whose real one is read elsewhere could make up the other.
     ///
     /// A client chooses what it sends: check the value before this layer (an
     /// API key that exists), or every made-up value has a budget of its own.
@@ -158,7 +160,8 @@ impl RequestKey {
                 Some(use_key(IpAddr::KIND, ip.bytes().as_ref()))
             }
             Source::Header(name) => {
-                let value = head.headers.get(name)?;
+                let mut lines = head.headers.get_all(name).into_iter();
+                let value = lines.next().filter(|_| lines.next().is_none())?;
                 Some(use_key(Kind::Bytes, value.as_bytes()))
             }
             Source::Extension(key) | Source::Function(key) => {

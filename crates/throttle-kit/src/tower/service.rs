@@ -118,7 +118,7 @@ impl<B: RateLimitBackend> Options<B> {
         After {
             decision,
             headers: self.headers,
-            policy: Arc::clone(self.policy(route)),
+            policy: self.headers.ietf().then(|| Arc::clone(self.policy(route))),
         }
     }
 }
@@ -216,7 +216,9 @@ impl<S, B, R> RateLimitService<S, B, R> {
             let decision = config.options.check(&key, route, cost).await;
             if decision.is_allowed() {
                 let after = config.options.after(decision, route);
-                Ok(after.apply(ready.call(request).await?))
+                let mut response = ready.call(request).await?;
+                after.apply(&mut response);
+                Ok(response)
             } else {
                 let limited = Some((&decision, route));
                 Ok(config.refusal(head, RefusalReason::Limited, limited))

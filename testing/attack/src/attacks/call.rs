@@ -19,7 +19,7 @@ use crate::victim::{Process, memory};
 /// type of an error's detail for 5 s more, and the machine may be busy.
 const TIMEOUT: &str = "3s";
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 2;
 const LOOK: Duration = Duration::from_millis(2);
 const METHOD: &str = "a.B/C";
 const HEAD_BYTES_MAX: usize = 64 * 1024;

@@ -14,11 +14,12 @@ use crate::quota::Quota;
 
 /// GCRA state in this process, for a known number of keys.
 ///
-/// All memory is taken when it is made: 20 bytes for each of `keys_max` keys
-/// (1.3 MB by default). Nothing is allocated, swept or grown afterwards, however
+/// All memory is taken when it is made: 21 bytes for each of `keys_max` keys
+/// (1.4 MB by default). Nothing is allocated, swept or grown afterwards, however
 /// many keys come by: a key whose budget is whole again is forgotten when its
 /// place is needed. With up to `keys_max` keys that still owe something, fewer
-/// than one in 5,000 loses its state early (its budget is then whole); beyond,
+/// than one in 50,000 loses its state early (its budget is then whole), also while
+/// keys come and go; beyond,
 /// those that owe least go first, and [`evicted_live`](Self::evicted_live)
 /// counts them. Quotas of very different length compete unfairly for a full
 /// table (the shorter debt goes first): give them backends of their own.
@@ -63,8 +64,8 @@ impl<C: Clock> InMemoryBackend<C> {
         self.0.table.live_keys::<Tat>(self.0.now_ns())
     }
 
-    /// Keys that lost their state while they owed something, because both
-    /// their buckets were full. Stays near 0 unless `keys_max` is too small.
+    /// Keys that lost their state while they owed something, because all
+    /// three of their buckets were full. Stays near 0 unless `keys_max` is too small.
     #[must_use]
     pub fn evicted_live(&self) -> u64 {
         self.0.table.evicted_live()
@@ -85,14 +86,14 @@ impl<C: Clock> InMemoryBackend<C> {
         quota: &Quota,
         n: u32,
         operation: Operation,
-    ) -> Answer {
+    ) -> (Tat, Answer) {
         self.0.table.update::<Tat, _>(fingerprint, now_ns, |word| {
             let tat = Tat::from_bits(word);
             let (new, answer) = gcra::advance(tat, now_ns, quota, n, operation);
             if new == tat || (tat == Tat::NEVER && operation != Operation::Check) {
-                Verdict::Keep(answer)
+                Verdict::Keep((new, answer))
             } else {
-                Verdict::Set(new.to_bits(), answer)
+                Verdict::Set(new.to_bits(), (new, answer))
             }
         })
     }
@@ -112,11 +113,11 @@ impl<C: Clock> SyncBackend for InMemoryBackend<C> {
         } else {
             None
         };
-        let answer = match charged {
-            Some(word) => Answer::allowed(Tat::from_bits(word).debt_unclamped(now_ns, quota)),
+        let (until, answer) = match charged {
+            Some(word) => Answer::charged(word, now_ns, quota),
             None => self.apply_any(fingerprint, now_ns, quota, n, operation),
         };
-        answer.into_decision(quota, n, operation)
+        answer.into_decision(until, quota, n, operation)
     }
 }
 

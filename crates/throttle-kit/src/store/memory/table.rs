@@ -1,23 +1,28 @@
 //! A bounded table of state words: no allocation after its creation, no sweeper.
 //!
-//! A key lives in one of 16 slots: two buckets of 8, both given by its
-//! fingerprint, one in the left two thirds of the table and one in the right
-//! third. A slot is a fingerprint and a word; the key itself is not kept.
-//! A new key goes to the bucket with more room, to the left one if they are
-//! alike; the asymmetry is what makes it rare that both are full (Voecking's
-//! "always go left": 0.007 % of the keys that fill the table to 0.8, against
-//! 0.019 % for two buckets of one region and 1.7 % for the first with room),
-//! and it keeps two thirds of the keys where they are looked for first.
+//! A key lives in one of 24 slots: three buckets of 8, all given by its
+//! fingerprint, one in each of three regions that take 4, 2 and 1 sevenths of
+//! the table. A slot is a fingerprint and a word; the key itself is not kept.
+//! A new key goes to the bucket with most room, to the leftmost of those that
+//! are alike (Voecking's "always go left"), which keeps more than half of the
+//! keys where they are looked for first. With three quarters of the slots alive,
+//! while keys end and others come, fewer than one key in 100,000 finds all of
+//! its slots alive. (Two buckets do as well while a table fills, and no longer:
+//! of their keys one in 40 is lost when the keys have changed once.)
 //! A word whose life is over means the same as a key that was never seen, so
-//! such a slot is free, and is taken when a new key comes by. When all 16 are
+//! such a slot is free, and is taken when a new key comes by. When all 24 are
 //! alive, the one whose life ends first goes, and is counted.
+//!
+//! A bucket is two lines of memory, the fingerprints and the words. What a
+//! look-up costs in a large table is waiting for lines, so those of the second
+//! and third bucket are asked for together, and of a new key all that it needs.
 //!
 //! # Why this is right
 //!
 //! - *Update* of a key that is there: load the word, load the fingerprint again,
 //!   compare-and-swap the word. No lock.
 //! - *Claim* of a slot for a new key: under a lock chosen by the fingerprint, so
-//!   that two threads cannot claim two slots for one key. Scan all 16 slots for
+//!   that two threads cannot claim two slots for one key. Scan all 24 slots for
 //!   the key again; swap the word of the chosen slot for `BUSY`, store the
 //!   fingerprint, store the new word.
 //!
@@ -32,6 +37,7 @@
 //! one charges the new key instead of its own, once. A word that was past cannot
 //! come back: new ones lie ahead of now.
 
+use std::hint::black_box;
 use std::sync::PoisonError;
 
 use super::sync::{AtomicU64, Mutex, Ordering, spin_loop, yield_now};
@@ -41,6 +47,10 @@ use super::sync::{AtomicU64, Mutex, Ordering, spin_loop, yield_now};
 const SLOTS: usize = 8;
 #[cfg(throttle_loom)]
 const SLOTS: usize = 1;
+
+/// Keys for each bucket: three quarters, so that a live key almost never meets
+/// 24 full slots.
+const BUCKET_KEYS: usize = 6;
 
 /// Locks for claims; which one a key takes follows from its fingerprint.
 const LOCKS: usize = if cfg!(throttle_loom) { 1 } else { 64 };
@@ -58,7 +68,7 @@ const SPINS_MAX: u32 = 64;
 /// How long a word still means something.
 pub(crate) trait Life {
     /// Nanoseconds from `now_ns` until the word is as good as absent; at most 0
-    /// when it is. A word of 0 always is.
+    /// when it is. A word of 0 always is. What it says of `BUSY` does not matter.
     fn left_ns(fingerprint: u64, word: u64, now_ns: u64) -> i64;
 }
 
@@ -70,19 +80,25 @@ pub(crate) enum Verdict<R> {
     Set(u64, R),
 }
 
-struct Slot {
-    fingerprint: AtomicU64,
-    word: AtomicU64,
+/// A line of fingerprints and a line of words.
+#[repr(align(128))]
+struct Bucket {
+    fingerprints: [AtomicU64; SLOTS],
+    words: [AtomicU64; SLOTS],
 }
 
-// Two lines of 64 bytes, which processors fetch as a pair.
-#[repr(align(128))]
-struct Bucket([Slot; SLOTS]);
+/// A slot of a bucket.
+#[derive(Clone, Copy)]
+struct Slot<'a> {
+    fingerprint: &'a AtomicU64,
+    word: &'a AtomicU64,
+}
 
 pub(crate) struct Table {
     buckets: Box<[Bucket]>,
-    /// Buckets of the left region.
-    left: usize,
+    /// Where the second and the third region begin.
+    middle: usize,
+    right: usize,
     locks: [Mutex<()>; LOCKS],
     evicted_live: AtomicU64,
 }
@@ -90,14 +106,48 @@ pub(crate) struct Table {
 /// The slot changed hands while it was being looked at: look again.
 struct Lost;
 
-impl Slot {
+impl Bucket {
     fn new() -> Self {
+        let zeros = || std::array::from_fn(|_| AtomicU64::new(0));
         Self {
-            fingerprint: AtomicU64::new(0),
-            word: AtomicU64::new(0),
+            fingerprints: zeros(),
+            words: zeros(),
         }
     }
 
+    #[inline]
+    fn slot(&self, index: usize) -> Slot<'_> {
+        Slot {
+            fingerprint: &self.fingerprints[index % SLOTS],
+            word: &self.words[index % SLOTS],
+        }
+    }
+
+    fn slots(&self) -> impl Iterator<Item = Slot<'_>> {
+        (0..SLOTS).map(|index| self.slot(index))
+    }
+
+    /// The index of the slot of that fingerprint, `SLOTS` if there is none.
+    /// Looks at all of them: a branch for each costs more than it saves.
+    #[inline]
+    fn position(&self, fingerprint: u64) -> usize {
+        (0..SLOTS).rev().fold(SLOTS, |found, index| {
+            let is_here = self.slot(index).holds(fingerprint);
+            if is_here { index } else { found }
+        })
+    }
+
+    /// A bit for each slot whose life is over.
+    #[inline]
+    fn free<L: Life>(&self, now_ns: u64) -> u8 {
+        (0..SLOTS).fold(0, |free, index| {
+            let candidate = Candidate::new::<L>(self.slot(index), now_ns);
+            free | u8::from(candidate.left_ns <= 0) << index
+        })
+    }
+}
+
+impl Slot<'_> {
     #[inline]
     fn holds(&self, fingerprint: u64) -> bool {
         self.fingerprint.load(Ordering::Relaxed) == fingerprint
@@ -150,27 +200,28 @@ impl Slot {
     }
 }
 
-/// The slot that a new key would take.
+/// The three buckets of a fingerprint.
+struct Homes<'a>([&'a Bucket; 3]);
+
+/// The slot that a new key would take, and the word that is in it.
 struct Candidate<'a> {
-    slot: &'a Slot,
+    slot: Slot<'a>,
     word: u64,
     left_ns: i64,
 }
 
 impl Table {
-    /// For about `keys_max` keys that are alive at once: 20 bytes for each.
+    /// For about `keys_max` keys that are alive at once: 21.3 bytes for each.
     pub(crate) fn new(keys_max: usize) -> Self {
-        // Filled to 0.8, so that a live key almost never meets 16 full slots.
-        let buckets = keys_max.saturating_mul(10).div_ceil(8 * SLOTS);
-        Self::with_buckets(buckets.max(BUCKETS_MIN))
+        Self::with_buckets(keys_max.div_ceil(BUCKET_KEYS).max(BUCKETS_MIN))
     }
 
     fn with_buckets(buckets: usize) -> Self {
+        let (third, second) = ((buckets / 7).max(1), (buckets * 2 / 7).max(1));
         Self {
-            left: buckets - buckets / 3,
-            buckets: (0..buckets)
-                .map(|_| Bucket(std::array::from_fn(|_| Slot::new())))
-                .collect(),
+            middle: buckets - third - second,
+            right: buckets - third,
+            buckets: (0..buckets).map(|_| Bucket::new()).collect(),
             locks: std::array::from_fn(|_| Mutex::new(())),
             evicted_live: AtomicU64::new(0),
         }
@@ -183,7 +234,7 @@ impl Table {
 
     /// Keys that are alive. Walks the whole table.
     pub(crate) fn live_keys<L: Life>(&self, now_ns: u64) -> usize {
-        let slots = self.buckets.iter().flat_map(|bucket| &bucket.0);
+        let slots = self.buckets.iter().flat_map(Bucket::slots);
         slots
             .filter(|slot| {
                 let word = slot.word.load(Ordering::Acquire);
@@ -206,8 +257,9 @@ impl Table {
         now_ns: u64,
         mut decide: impl FnMut(u64) -> Verdict<R>,
     ) -> R {
+        let homes = self.homes(fingerprint);
         loop {
-            match self.find(fingerprint) {
+            match homes.find(fingerprint) {
                 Some(slot) => {
                     if let Ok(result) = slot.update(fingerprint, &mut decide) {
                         return result;
@@ -216,7 +268,7 @@ impl Table {
                 None => match decide(0) {
                     Verdict::Keep(result) => return result,
                     Verdict::Set(word, result) => {
-                        if self.insert::<L>(fingerprint, word, now_ns) {
+                        if self.insert::<L>(&homes, fingerprint, word, now_ns) {
                             return result;
                         }
                     }
@@ -234,7 +286,7 @@ impl Table {
         fingerprint: u64,
         next: impl FnOnce(u64) -> Option<u64>,
     ) -> Option<u64> {
-        let slot = &self.left_home(fingerprint).0[preferred(fingerprint)];
+        let slot = self.first_home(fingerprint).slot(preferred(fingerprint));
         let word = slot.word.load(Ordering::Acquire);
         // After the word: see `Slot::update`.
         if !slot.holds(fingerprint) || word == BUSY {
@@ -248,19 +300,20 @@ impl Table {
     }
 
     /// Puts a new key into the table; false if it was there after all.
-    fn insert<L: Life>(&self, fingerprint: u64, word: u64, now_ns: u64) -> bool {
+    fn insert<L: Life>(&self, homes: &Homes<'_>, fingerprint: u64, word: u64, now_ns: u64) -> bool {
         let lock = &self.locks[(fingerprint >> 16) as usize % LOCKS];
+        homes.fetch(fingerprint);
         // The lock guards no data that a panic could have left half done.
         let _claim = lock.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if self.find(fingerprint).is_some() {
+            if homes.find(fingerprint).is_some() {
                 return false;
             }
             let Candidate {
                 slot,
                 word: old,
                 left_ns,
-            } = self.candidate::<L>(fingerprint, now_ns);
+            } = homes.candidate::<L>(fingerprint, now_ns);
             if old == BUSY {
                 slot.wait();
                 continue;
@@ -281,72 +334,107 @@ impl Table {
         }
     }
 
+    /// Different bits for each region, so that the homes are independent.
+    #[inline]
+    fn homes(&self, fingerprint: u64) -> Homes<'_> {
+        let (middle, right) = (self.right - self.middle, self.buckets.len() - self.right);
+        let second = self.middle + scale(fingerprint.rotate_left(21), middle);
+        let third = self.right + scale(fingerprint.rotate_left(42), right);
+        let first = self.first_home(fingerprint);
+        Homes([first, &self.buckets[second], &self.buckets[third]])
+    }
+
+    #[inline]
+    fn first_home(&self, fingerprint: u64) -> &Bucket {
+        &self.buckets[scale(fingerprint, self.middle)]
+    }
+}
+
+impl<'a> Homes<'a> {
+    /// Has the words of all three on their way before any is waited for.
+    #[inline]
+    fn fetch(&self, fingerprint: u64) {
+        for bucket in self.0 {
+            black_box(
+                bucket
+                    .slot(preferred(fingerprint))
+                    .word
+                    .load(Ordering::Relaxed),
+            );
+        }
+    }
+
     /// The slot of a key, if it has one.
     #[inline]
-    fn find(&self, fingerprint: u64) -> Option<&Slot> {
-        let in_bucket =
-            |bucket| slots_from(bucket, fingerprint).find(|slot: &&Slot| slot.holds(fingerprint));
-        in_bucket(self.left_home(fingerprint)).or_else(|| in_bucket(self.right_home(fingerprint)))
-    }
-
-    /// A free slot of the bucket that has more of them; if there is none, the
-    /// slot whose life ends first.
-    fn candidate<L: Life>(&self, fingerprint: u64, now_ns: u64) -> Candidate<'_> {
-        let left = Room::of::<L>(self.left_home(fingerprint), fingerprint, now_ns);
-        let right = Room::of::<L>(self.right_home(fingerprint), fingerprint, now_ns);
-        let goes_right = if left.free == 0 && right.free == 0 {
-            right.first.left_ns < left.first.left_ns
+    fn find(&self, fingerprint: u64) -> Option<Slot<'a>> {
+        let [first, second, third] = self.0;
+        let in_first = first.position(fingerprint);
+        if in_first < SLOTS {
+            return Some(first.slot(in_first));
+        }
+        // Both before one is looked at: their lines come together.
+        let (in_second, in_third) = (second.position(fingerprint), third.position(fingerprint));
+        if in_second < SLOTS {
+            Some(second.slot(in_second))
+        } else if in_third < SLOTS {
+            Some(third.slot(in_third))
         } else {
-            right.free > left.free
-        };
-        if goes_right { right.first } else { left.first }
+            None
+        }
     }
 
-    #[inline]
-    fn left_home(&self, fingerprint: u64) -> &Bucket {
-        &self.buckets[scale(fingerprint, self.left)]
-    }
-
-    #[inline]
-    fn right_home(&self, fingerprint: u64) -> &Bucket {
-        let right = self.buckets.len() - self.left;
-        // The other half of the bits, so that the homes are independent.
-        &self.buckets[self.left + scale(fingerprint.rotate_left(32), right)]
-    }
-}
-
-/// What a bucket has to offer to a new key.
-struct Room<'a> {
-    free: u32,
-    /// The first free slot, else the one whose life ends first.
-    first: Candidate<'a>,
-}
-
-impl<'a> Room<'a> {
-    fn of<L: Life>(bucket: &'a Bucket, fingerprint: u64, now_ns: u64) -> Self {
-        let mut free = 0;
-        let mut first = Candidate {
-            slot: &bucket.0[preferred(fingerprint)],
-            word: BUSY,
-            left_ns: i64::MAX,
-        };
-        for slot in slots_from(bucket, fingerprint) {
-            let word = slot.word.load(Ordering::Acquire);
-            let left_ns = match word {
-                0 => 0,
-                BUSY => continue,
-                _ => L::left_ns(slot.fingerprint.load(Ordering::Relaxed), word, now_ns).max(0),
-            };
-            free += u32::from(left_ns == 0);
-            if left_ns < first.left_ns {
-                first = Candidate {
-                    slot,
-                    word,
-                    left_ns,
-                };
+    /// A free slot of the bucket that has most of them; if there is none, the
+    /// slot whose life ends first.
+    fn candidate<L: Life>(&self, fingerprint: u64, now_ns: u64) -> Candidate<'a> {
+        let [first, second, third] = self.0;
+        loop {
+            let (mut most, mut free) = (first, first.free::<L>(now_ns));
+            for bucket in [second, third] {
+                let more = bucket.free::<L>(now_ns);
+                if more.count_ones() > free.count_ones() {
+                    (most, free) = (bucket, more);
+                }
+            }
+            if free == 0 {
+                return self.ending_first::<L>(now_ns);
+            }
+            // From the preferred one on, and round.
+            let start = preferred(fingerprint);
+            let round = (u32::from(free) << SLOTS | u32::from(free)) >> start;
+            let slot = most.slot(start + round.trailing_zeros() as usize);
+            let candidate = Candidate::new::<L>(slot, now_ns);
+            // Its key may have come back in between.
+            if candidate.left_ns <= 0 {
+                return candidate;
             }
         }
-        Self { free, first }
+    }
+
+    /// The slot whose life ends first.
+    #[cold]
+    fn ending_first<L: Life>(&self, now_ns: u64) -> Candidate<'a> {
+        let slots = self.0.into_iter().flat_map(Bucket::slots);
+        let mut ending = Candidate::new::<L>(self.0[0].slot(0), now_ns);
+        for slot in slots {
+            let candidate = Candidate::new::<L>(slot, now_ns);
+            if candidate.left_ns < ending.left_ns {
+                ending = candidate;
+            }
+        }
+        ending
+    }
+}
+
+impl<'a> Candidate<'a> {
+    #[inline]
+    fn new<L: Life>(slot: Slot<'a>, now_ns: u64) -> Self {
+        let word = slot.word.load(Ordering::Acquire);
+        let left_ns = L::left_ns(slot.fingerprint.load(Ordering::Relaxed), word, now_ns);
+        Self {
+            slot,
+            word,
+            left_ns,
+        }
     }
 }
 
@@ -356,17 +444,11 @@ fn scale(bits: u64, len: usize) -> usize {
     ((u128::from(bits) * len as u128) >> 64) as usize
 }
 
-/// Where in a bucket a key is looked for first: on a line of its own choice.
+/// Where in a bucket a key is looked for first.
 #[inline]
 const fn preferred(fingerprint: u64) -> usize {
     // Not the lowest bits: the sliding window keeps its scale there.
     (fingerprint >> 6) as usize % SLOTS
-}
-
-#[inline]
-fn slots_from(bucket: &Bucket, fingerprint: u64) -> impl Iterator<Item = &Slot> {
-    let start = preferred(fingerprint);
-    (0..SLOTS).map(move |i| &bucket.0[(start + i) % SLOTS])
 }
 
 #[cfg(all(test, not(throttle_loom)))]

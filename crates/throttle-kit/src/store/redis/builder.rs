@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::cluster::ClusterClient;
 use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
@@ -154,6 +154,7 @@ impl RedisBuilder {
             lanes: std::array::from_fn(|_| Lane::default()),
             leases: self.lease.map(|(cells, held)| Leases::new(cells, held)),
             fallback: Fallback::new("redis", self.when_down),
+            started: Instant::now(),
             prefix: self.prefix,
             timeout: self.timeout,
             batch_max: self.batch_max,

@@ -69,7 +69,7 @@ impl Request {
             What::Apply(Operation::Check) => (0, None),
             What::Apply(Operation::Peek) => (1, None),
             What::Apply(Operation::Reset) => (2, None),
-            What::Apply(Operation::Refund) => (3, None),
+            What::Apply(Operation::Refund(_)) => (3, None),
             What::Lease(span) => (4, Some(span)),
         };
         let mut out = Vec::with_capacity(49);

@@ -7,6 +7,7 @@ use super::count::{Count, Window};
 use crate::backend::{Operation, SyncBackend};
 use crate::clock::{Clock, SystemClock};
 use crate::decision::{Decision, Figures, Outcome};
+use crate::gcra::Tat;
 use crate::key::KeyRef;
 use crate::quota::Quota;
 use crate::store::memory::{KEYS_MAX_DEFAULT, Shared, Verdict};
@@ -65,8 +66,8 @@ impl<C: Clock> SlidingWindowBackend<C> {
         self.0.keys_max
     }
 
-    /// Keys that lost their count while it mattered, because both their buckets
-    /// were full. Stays near 0 unless `keys_max` is too small.
+    /// Keys that lost their count while it mattered, because all three of
+    /// their buckets were full. Stays near 0 unless `keys_max` is too small.
     #[must_use]
     pub fn evicted_live(&self) -> u64 {
         self.0.table.evicted_live()
@@ -82,7 +83,7 @@ impl<C: Clock> SyncBackend for SlidingWindowBackend<C> {
         let Shared { hasher, table, .. } = &*self.0;
         let fingerprint = window.stamp(hasher.fingerprint(key));
         table.update::<Count, _>(fingerprint, now_ns, |word| {
-            let (new, decision) = step(word, &window, n, operation);
+            let (new, decision) = step(word, &window, now_ns, n, operation);
             if new == word {
                 Verdict::Keep(decision)
             } else {
@@ -93,10 +94,10 @@ impl<C: Clock> SyncBackend for SlidingWindowBackend<C> {
 }
 
 /// What an operation makes of a key's word.
-fn step(word: u64, window: &Window, n: u32, operation: Operation) -> (u64, Decision) {
+fn step(word: u64, window: &Window, now_ns: u64, n: u32, operation: Operation) -> (u64, Decision) {
     let count = Count::read(word, window);
     let outcome = match operation {
-        Operation::Reset | Operation::Refund => Outcome::Allowed,
+        Operation::Reset | Operation::Refund(_) => Outcome::Allowed,
         Operation::Check | Operation::Peek if count.fits(n, window) => Outcome::Allowed,
         _ if n > window.limit() => Outcome::InsufficientCapacity,
         _ => Outcome::Denied,
@@ -109,12 +110,16 @@ fn step(word: u64, window: &Window, n: u32, operation: Operation) -> (u64, Decis
         Operation::Check if window.is_before(word) => written(count, window),
         Operation::Check | Operation::Peek => (count, word),
         Operation::Reset => (Count::NONE, 0),
-        Operation::Refund if word == 0 => (count, word),
-        Operation::Refund => written(count.minus(n), window),
+        // Only while the window lasts in which they were counted.
+        Operation::Refund(Some(until)) if until.ahead_ns(now_ns) <= 0 => (count, word),
+        Operation::Refund(_) if word == 0 => (count, word),
+        Operation::Refund(_) => written(count.minus(n), window),
     };
     let is_charge = operation == Operation::Check || !is_allowed;
     let cost = if is_charge { n } else { 0 };
-    (new_word, decide(&new_count, window, cost, outcome))
+    let decision = decide(&new_count, window, cost, outcome);
+    let window_end = Tat::of_ns(now_ns.wrapping_add(window.left_ns()));
+    (new_word, decision.until(window_end))
 }
 
 fn written(count: Count, window: &Window) -> (Count, u64) {

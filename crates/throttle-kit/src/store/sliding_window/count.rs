@@ -74,7 +74,7 @@ impl Window {
         word != 0 && is_ahead(word >> (64 - START_BITS), self.start)
     }
 
-    const fn left_ns(&self) -> u64 {
+    pub(super) const fn left_ns(&self) -> u64 {
         self.length_ns - self.elapsed_ns
     }
 
@@ -220,7 +220,8 @@ impl Life for Count {
             now.wrapping_sub(start) & START_MASK
         };
         // Two windows of at most 16 units, and one for rounding.
-        let left = 33_i64.saturating_sub_unsigned(age).max(0);
+        let whole = if word == 0 { 0 } else { 33_i64 };
+        let left = whole.saturating_sub_unsigned(age).max(0);
         left.saturating_mul(1 << unit)
     }
 }
