@@ -1,5 +1,5 @@
 use super::ends::Ends;
-use super::table::{BYTES_DEFAULT, FIELD_OVERHEAD, Name, Table};
+use super::table::{BYTES_DEFAULT, FIELD_OVERHEAD, Name, Pair, Table};
 use super::{huffman, integer, static_table};
 
 /// The most that our table takes, in bytes, when the peer allows more: the fields that
@@ -123,7 +123,7 @@ impl Encoder {
 
     /// What is at a place, with its index.
     #[inline]
-    fn at(&self, place: Place) -> Option<(usize, (&[u8], &[u8]))> {
+    fn at(&self, place: Place) -> Option<(usize, Pair<'_>)> {
         if place.0 & Place::INSERTED == 0 {
             let index = usize::from(place.0);
             return Some((index, static_table::field(index)?));

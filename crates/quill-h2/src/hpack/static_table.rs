@@ -1,6 +1,7 @@
 //! The static table (RFC 7541, Appendix A), and finding a field in it.
 
 use super::ends::Ends;
+use super::table::Pair;
 
 /// Fields of the static table; the first one has the index 1.
 pub(super) const LEN: usize = 61;
@@ -71,7 +72,7 @@ const FIELDS: [(&str, &str); LEN] = [
 
 /// The field with an index from 1 on.
 #[inline]
-pub(super) fn field(index: usize) -> Option<(&'static [u8], &'static [u8])> {
+pub(super) fn field(index: usize) -> Option<Pair<'static>> {
     static TABLE: [(&str, &str); LEN] = FIELDS;
     let (name, value) = TABLE.get(index.wrapping_sub(1))?;
     Some((name.as_bytes(), value.as_bytes()))
@@ -99,11 +100,7 @@ static BY_FIELD: Slots = slots(true);
 static BY_NAME: Slots = slots(false);
 
 #[inline]
-fn find(
-    slots: &Slots,
-    hash: u64,
-    is_it: impl Fn((&'static [u8], &'static [u8])) -> bool,
-) -> Option<usize> {
+fn find(slots: &Slots, hash: u64, is_it: impl Fn(Pair<'static>) -> bool) -> Option<usize> {
     let mut at = hash as usize % SLOTS;
     while slots[at] != 0 {
         let index = usize::from(slots[at]);

@@ -22,6 +22,9 @@ pub struct Churn {
     pub evictions: u64,
 }
 
+/// A name and a value.
+pub(super) type Pair<'a> = (&'a [u8], &'a [u8]);
+
 /// The name of a field to add.
 pub(super) enum Name<'a> {
     Text(&'a [u8]),
@@ -92,7 +95,7 @@ impl Table {
 
     /// The name and value at an index from 0, the newest, on.
     #[inline]
-    pub(super) fn field(&self, index: usize) -> Option<(&[u8], &[u8])> {
+    pub(super) fn field(&self, index: usize) -> Option<Pair<'_>> {
         // Beyond the end when there is no such entry.
         let place = self.entries.len().wrapping_sub(index + 1);
         let entry = self.entries.get(place)?;
