@@ -39,9 +39,15 @@ impl Connection {
         let mut depends_on_itself = false;
         if header.has(flag::PRIORITY) {
             let (Some(parent), Some(rest)) = (number(fragment), fragment.get(5..)) else {
-                return Err(Fault::size("HEADERS is too short for its priority"));
+                // Without its padding it would have been long enough.
+                let is_padding = header.has(flag::PADDED) && payload.len() > 5;
+                return Err(match is_padding {
+                    true => Fault::protocol("the padding is longer than its frame"),
+                    false => Fault::size("HEADERS is too short for its priority"),
+                });
             };
-            depends_on_itself = parent & 0x7fff_ffff == header.stream;
+            // RFC 7540, section 5.3.1. A client's peer has no priorities to give.
+            depends_on_itself = self.role == Role::Server && parent & 0x7fff_ffff == header.stream;
             fragment = rest;
         }
         let meta = BlockMeta {
@@ -122,8 +128,12 @@ impl Connection {
         let message = "HEADERS came after the end of their stream";
         match self.streams.end(meta.stream) {
             Some(End::ResetHere) => Ok(None),
-            Some(End::Ended) => Err(Fault::Connection(ErrorCode::STREAM_CLOSED, message)),
-            Some(End::ResetByPeer) => Err(Fault::Stream(
+            // RFC 9113, section 5.1, lets it be an error of the connection. A client's
+            // other answers need not pay for it.
+            Some(End::Ended) if self.role == Role::Server => {
+                Err(Fault::Connection(ErrorCode::STREAM_CLOSED, message))
+            }
+            Some(End::Ended | End::ResetByPeer) => Err(Fault::Stream(
                 meta.stream,
                 ErrorCode::STREAM_CLOSED,
                 message,

@@ -204,7 +204,9 @@ impl Connection {
         self.encoder.set_table_bytes_max(self.peer.table_bytes);
         let shift = i64::from(self.peer.window_bytes) - i64::from(window_before);
         if shift != 0 {
-            for stream in self.streams.iter_mut() {
+            // RFC 9113, section 6.9.2: of streams that this side still sends on.
+            let sending = self.streams.iter_mut().filter(|stream| !stream.send_ended);
+            for stream in sending {
                 if !stream.send_window.shift(shift) {
                     return Err(Fault::flow(
                         "INITIAL_WINDOW_SIZE takes a window over 2^31-1",
