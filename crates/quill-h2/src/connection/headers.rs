@@ -39,9 +39,8 @@ impl Connection {
         let mut depends_on_itself = false;
         if header.has(flag::PRIORITY) {
             let (Some(parent), Some(rest)) = (number(fragment), fragment.get(5..)) else {
-                // Without its padding it would have been long enough.
-                let is_padding = header.has(flag::PADDED) && payload.len() > 5;
-                return Err(match is_padding {
+                // With padding, it is that which leaves too little.
+                return Err(match header.has(flag::PADDED) {
                     true => Fault::protocol("the padding is longer than its frame"),
                     false => Fault::size("HEADERS is too short for its priority"),
                 });
@@ -296,14 +295,14 @@ impl Connection {
         let Some(stream) = self.streams.at(key) else {
             return Ok(None);
         };
-        // RFC 9110, section 8.6: these say what length a body would have.
-        let has_body = !stream.is_head_request && head.status != 304;
+        // RFC 9110, sections 6.4.1 and 8.6: these say what length a body would have.
+        let has_body = !stream.is_head_request && !matches!(head.status, 204 | 304);
         let length = facts.content_length.filter(|_| has_body);
         if meta.end && length.is_some_and(|length| length > 0) {
             return Err(malformed(meta, "a body was announced and none comes"));
         }
         stream.has_head = true;
-        stream.content_left = length;
+        stream.content_left = if has_body { length } else { Some(0) };
         stream.receive_ended = meta.end;
         self.remove_if_ended(key);
         Ok(Some(Event::Response {

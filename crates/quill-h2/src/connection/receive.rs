@@ -194,7 +194,7 @@ impl Connection {
             if !payload.is_empty() {
                 return Err(Fault::size("the acknowledgement of SETTINGS is not empty"));
             }
-            self.acknowledged();
+            self.acknowledged()?;
             return Ok(None);
         }
         let limits = self.config.limits;
@@ -228,7 +228,10 @@ impl Connection {
     }
 
     /// The peer has taken over this side's settings (RFC 9113, section 6.5.3).
-    fn acknowledged(&mut self) {
+    fn acknowledged(&mut self) -> Result<(), Fault> {
+        if std::mem::replace(&mut self.is_acknowledged, true) {
+            return Err(Fault::protocol("SETTINGS were acknowledged twice"));
+        }
         let set = self.config.first_window_bytes();
         let shift = i64::from(set) - i64::from(self.first_window_bytes);
         self.first_window_bytes = set;
@@ -237,6 +240,7 @@ impl Connection {
                 stream.receive_window.shift(shift);
             }
         }
+        Ok(())
     }
 
     /// RFC 9113, section 6.7.

@@ -89,6 +89,10 @@ impl Case {
         if !numbers.rarely(40) {
             self.put(SETTINGS, 0, 0, &[]);
         }
+        if !self.is_client {
+            // Pushes are wrong once the client knows that it may refuse them.
+            self.put(SETTINGS, ACK, 0, &[]);
+        }
         for _ in 0..1 + numbers.below(8) {
             self.put_any(numbers);
         }
@@ -133,10 +137,20 @@ impl Case {
         }
     }
 
+    /// The same, of HEADERS: none is new below another, which the others tell or not as
+    /// they remember that other.
+    fn stream_with_head(&mut self, numbers: &mut Numbers) -> u32 {
+        let stream = self.stream(numbers);
+        if self.is_client && stream % 2 == 1 && stream >= self.next_stream {
+            self.next_stream = stream + 2;
+        }
+        stream
+    }
+
     /// That of a head: for a client a new one, mostly.
     fn stream_of_head(&mut self, numbers: &mut Numbers) -> u32 {
         if !self.is_client || numbers.rarely(12) {
-            return self.stream(numbers);
+            return self.stream_with_head(numbers);
         }
         let stream = self.next_stream;
         self.next_stream += 2;
@@ -162,8 +176,8 @@ impl Case {
             flags |= PADDED;
             pad(numbers, &mut payload);
         }
-        if numbers.rarely(40) {
-            // Its last byte is missing.
+        // Of two faults in one frame, each may be told.
+        if flags & (PADDED | WITH_PRIORITY) == 0 && numbers.rarely(40) {
             payload.pop();
         }
         self.put(HEADERS, flags, stream, &payload);
@@ -197,7 +211,7 @@ impl Case {
     }
 
     fn put_trailers(&mut self, numbers: &mut Numbers) {
-        let stream = self.stream(numbers);
+        let stream = self.stream_with_head(numbers);
         let fields = numbers.of(&[
             &[("x", "1")][..],
             &[("x", "1")],
@@ -266,7 +280,13 @@ impl Case {
         let stream = u32::from(numbers.rarely(5));
         let len = numbers.of(&[8, 8, 8, 8, 7, 9]);
         match numbers.below(3) {
-            0 => self.put(GOAWAY, 0, stream, &vec![0; len]),
+            0 => {
+                // All requests of a client's are still answered.
+                let last = if self.is_client { 0_u32 } else { 0x7fff_ffff };
+                let mut payload = last.to_be_bytes().to_vec();
+                payload.resize(len, 0);
+                self.put(GOAWAY, 0, stream, &payload);
+            }
             _ => self.put(PING, numbers.of(&[0, 0, 0, ACK]), stream, &vec![1; len]),
         }
     }

@@ -1,6 +1,6 @@
 //! What became of a connection, as its peer sees it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// The payload of the PING that every sequence ends with: its answer says that the
 /// connection has come through.
@@ -19,10 +19,15 @@ pub(crate) struct Verdict {
     /// What GOAWAY said.
     pub(crate) code: Option<u32>,
     /// Streams that were reset, and why.
-    pub(crate) resets: BTreeMap<u32, u32>,
+    pub(crate) resets: BTreeSet<(u32, u32)>,
 }
 
 impl Verdict {
+    /// Whether a stream was reset, for whatever reason.
+    pub(crate) fn has_reset(&self, stream: u32) -> bool {
+        self.resets.iter().any(|reset| reset.0 == stream)
+    }
+
     /// Reads what was answered.
     pub(crate) fn of(output: &[u8]) -> Self {
         let mut verdict = Self {
@@ -32,7 +37,7 @@ impl Verdict {
         for (kind, flags, stream, payload) in frames(output) {
             match kind {
                 RST_STREAM => {
-                    verdict.resets.entry(stream).or_insert(number(payload));
+                    verdict.resets.insert((stream, number(payload)));
                 }
                 PING if flags & ACK != 0 && payload == LAST_PING => verdict.is_over = false,
                 GOAWAY => verdict.code = Some(number(&payload[4..])),
