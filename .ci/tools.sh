@@ -119,5 +119,11 @@ need_grpc_interop() {
 need_grpcio() { need_pip grpcio==1.85.3 grpcio-status==1.85.3 protobuf==7.36.2; }
 need_grpcurl() { need_go grpcurl github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4; }
 need_h2spec() { need_go h2spec github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible; }
+need_hpack() { need_pip hpack==4.2.0; }
+# A library: no program of its package could tell that it is there.
+need_libnghttp2() {
+  python3 -c 'import ctypes; ctypes.CDLL("libnghttp2.so.14")' 2>/dev/null ||
+    need_apt libnghttp2.so.14:libnghttp2-14
+}
 need_redis() { need_apt redis-server:redis-server redis-sentinel:redis-sentinel; }
 need_shellcheck() { need_apt shellcheck:shellcheck; }

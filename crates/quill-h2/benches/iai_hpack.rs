@@ -33,42 +33,42 @@ struct Case {
 const CASES: &[Case] = &[
     Case {
         name: "decode_request_first",
-        limit: 100_000,
+        limit: 4_050,
         run: |n| decode_first(n, REQUEST),
     },
     Case {
         name: "decode_request_repeat",
-        limit: 100_000,
+        limit: 525,
         run: |n| decode_repeat(n, REQUEST),
     },
     Case {
         name: "decode_request_with_metadata_repeat",
-        limit: 100_000,
+        limit: 800,
         run: |n| decode_repeat(n, REQUEST_WITH_METADATA),
     },
     Case {
         name: "recall_request",
-        limit: 100_000,
+        limit: 60,
         run: recall,
     },
     Case {
         name: "encode_response_first",
-        limit: 100_000,
+        limit: 2_650,
         run: encode_first,
     },
     Case {
         name: "encode_response_repeat",
-        limit: 100_000,
+        limit: 700,
         run: |n| encode_repeat(n, &[RESPONSE, TRAILERS].concat()),
     },
     Case {
         name: "encode_request_repeat",
-        limit: 100_000,
+        limit: 1_650,
         run: |n| encode_repeat(n, REQUEST),
     },
     Case {
         name: "encode_request_with_metadata_repeat",
-        limit: 100_000,
+        limit: 2_450,
         run: |n| encode_repeat(n, REQUEST_WITH_METADATA),
     },
 ];

@@ -82,6 +82,8 @@ pub struct Connection {
     /// What new streams' receive windows begin with: the default until the peer
     /// has acknowledged what was set.
     first_window_bytes: u32,
+    /// The peer has acknowledged this side's SETTINGS, of which there is one.
+    is_acknowledged: bool,
     /// Of the peer's streams, the last that was opened.
     last_peer_stream: u32,
     /// Of this side's streams, the next.
@@ -124,6 +126,7 @@ impl Connection {
             send_window: SendWindow::new(WINDOW_BYTES_DEFAULT),
             receive_window: ReceiveWindow::new(window, window, window),
             first_window_bytes: WINDOW_BYTES_DEFAULT,
+            is_acknowledged: false,
             last_peer_stream: 0,
             next_stream: 1,
             goaway_sent: None,

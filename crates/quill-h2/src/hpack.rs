@@ -28,8 +28,8 @@
 
 mod decoder;
 mod encoder;
+mod ends;
 mod error;
-mod hash;
 mod huffman;
 mod integer;
 mod memo;

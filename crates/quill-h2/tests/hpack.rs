@@ -8,6 +8,9 @@ use quill_h2::hpack::{Decoder, Encoder, Error, Field, Memo, Sink};
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
+/// A name, a value, and whether it is sensitive.
+type Flagged = (Vec<u8>, Vec<u8>, bool);
+
 const LIST_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Default)]
@@ -61,7 +64,7 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// A block, and the sizes of table that are announced before it.
-fn block() -> impl Strategy<Value = (Vec<u32>, Vec<(Vec<u8>, Vec<u8>, bool)>)> {
+fn block() -> impl Strategy<Value = (Vec<u32>, Vec<Flagged>)> {
     let size = prop_oneof![Just(0), 0..300_u32, Just(4096), 0..10_000_u32];
     let field = (name(), value(), prop::bool::weighted(0.1));
     let sizes = prop_oneof![4 => Just(Vec::new()), 1 => vec(size, 1..4)];

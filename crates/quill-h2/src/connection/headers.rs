@@ -39,9 +39,14 @@ impl Connection {
         let mut depends_on_itself = false;
         if header.has(flag::PRIORITY) {
             let (Some(parent), Some(rest)) = (number(fragment), fragment.get(5..)) else {
-                return Err(Fault::size("HEADERS is too short for its priority"));
+                // With padding, it is that which leaves too little.
+                return Err(match header.has(flag::PADDED) {
+                    true => Fault::protocol("the padding is longer than its frame"),
+                    false => Fault::size("HEADERS is too short for its priority"),
+                });
             };
-            depends_on_itself = parent & 0x7fff_ffff == header.stream;
+            // RFC 7540, section 5.3.1. A client's peer has no priorities to give.
+            depends_on_itself = self.role == Role::Server && parent & 0x7fff_ffff == header.stream;
             fragment = rest;
         }
         let meta = BlockMeta {
@@ -122,8 +127,12 @@ impl Connection {
         let message = "HEADERS came after the end of their stream";
         match self.streams.end(meta.stream) {
             Some(End::ResetHere) => Ok(None),
-            Some(End::Ended) => Err(Fault::Connection(ErrorCode::STREAM_CLOSED, message)),
-            Some(End::ResetByPeer) => Err(Fault::Stream(
+            // RFC 9113, section 5.1, lets it be an error of the connection. A client's
+            // other answers need not pay for it.
+            Some(End::Ended) if self.role == Role::Server => {
+                Err(Fault::Connection(ErrorCode::STREAM_CLOSED, message))
+            }
+            Some(End::Ended | End::ResetByPeer) => Err(Fault::Stream(
                 meta.stream,
                 ErrorCode::STREAM_CLOSED,
                 message,
@@ -286,14 +295,14 @@ impl Connection {
         let Some(stream) = self.streams.at(key) else {
             return Ok(None);
         };
-        // RFC 9110, section 8.6: these say what length a body would have.
-        let has_body = !stream.is_head_request && head.status != 304;
+        // RFC 9110, sections 6.4.1 and 8.6: these say what length a body would have.
+        let has_body = !stream.is_head_request && !matches!(head.status, 204 | 304);
         let length = facts.content_length.filter(|_| has_body);
         if meta.end && length.is_some_and(|length| length > 0) {
             return Err(malformed(meta, "a body was announced and none comes"));
         }
         stream.has_head = true;
-        stream.content_left = length;
+        stream.content_left = if has_body { length } else { Some(0) };
         stream.receive_ended = meta.end;
         self.remove_if_ended(key);
         Ok(Some(Event::Response {

@@ -194,7 +194,7 @@ impl Connection {
             if !payload.is_empty() {
                 return Err(Fault::size("the acknowledgement of SETTINGS is not empty"));
             }
-            self.acknowledged();
+            self.acknowledged()?;
             return Ok(None);
         }
         let limits = self.config.limits;
@@ -204,7 +204,9 @@ impl Connection {
         self.encoder.set_table_bytes_max(self.peer.table_bytes);
         let shift = i64::from(self.peer.window_bytes) - i64::from(window_before);
         if shift != 0 {
-            for stream in self.streams.iter_mut() {
+            // RFC 9113, section 6.9.2: of streams that this side still sends on.
+            let sending = self.streams.iter_mut().filter(|stream| !stream.send_ended);
+            for stream in sending {
                 if !stream.send_window.shift(shift) {
                     return Err(Fault::flow(
                         "INITIAL_WINDOW_SIZE takes a window over 2^31-1",
@@ -226,7 +228,10 @@ impl Connection {
     }
 
     /// The peer has taken over this side's settings (RFC 9113, section 6.5.3).
-    fn acknowledged(&mut self) {
+    fn acknowledged(&mut self) -> Result<(), Fault> {
+        if std::mem::replace(&mut self.is_acknowledged, true) {
+            return Err(Fault::protocol("SETTINGS were acknowledged twice"));
+        }
         let set = self.config.first_window_bytes();
         let shift = i64::from(set) - i64::from(self.first_window_bytes);
         self.first_window_bytes = set;
@@ -235,6 +240,7 @@ impl Connection {
                 stream.receive_window.shift(shift);
             }
         }
+        Ok(())
     }
 
     /// RFC 9113, section 6.7.

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::memo::Stamp;
-use super::table::{BYTES_DEFAULT, Churn, FIELD_OVERHEAD, Name, Table};
+use super::table::{BYTES_DEFAULT, Churn, FIELD_OVERHEAD, Name, Pair, Table};
 use super::{Error, huffman, integer, static_table};
 
 /// A list this many times above its bound ends the connection; up to there it is
@@ -223,7 +223,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn indexed(&self, index: u32) -> Result<(&[u8], &[u8]), Error> {
+    fn indexed(&self, index: u32) -> Result<Pair<'_>, Error> {
         match (index as usize).checked_sub(static_table::LEN + 1) {
             Some(entry) => self.table.field(entry).ok_or(Error::IndexUnknown(index)),
             None => static_field(index),
@@ -272,7 +272,7 @@ impl Decoder {
     }
 }
 
-fn static_field(index: u32) -> Result<(&'static [u8], &'static [u8]), Error> {
+fn static_field(index: u32) -> Result<Pair<'static>, Error> {
     static_table::field(index as usize).ok_or(Error::IndexUnknown(index))
 }
 

@@ -1,5 +1,6 @@
-use super::table::{BYTES_DEFAULT, FIELD_OVERHEAD, Name, Table};
-use super::{hash, huffman, integer, static_table};
+use super::ends::Ends;
+use super::table::{BYTES_DEFAULT, FIELD_OVERHEAD, Name, Pair, Table};
+use super::{huffman, integer, static_table};
 
 /// The most that our table takes, in bytes, when the peer allows more: the fields that
 /// repeat on a connection need less.
@@ -22,17 +23,20 @@ const COOKIE_BYTES_MIN: usize = 20;
 pub struct Encoder {
     table: Table,
     update: Option<SizeUpdate>,
-    /// By the hash of a field: the number of the insertion that put it in the table.
-    /// A number may be out of date, so what it leads to is compared.
-    fields: [u16; SLOTS],
-    /// By the hash of a name, the same.
-    names: [u16; SLOTS],
+    /// Fields sent lately, by what is quick to see of them.
+    recent: [Place; RECENT_SLOTS],
+    /// By the hash of a field: where the table has it.
+    fields: [Place; FIELD_SLOTS],
+    /// By the hash of a name: where the table has a field of that name.
+    names: [Place; NAME_SLOTS],
     /// By the hash of a field that is not in the table: more of that hash, so that it
     /// is known when it comes again.
-    seen: [u16; SLOTS],
+    seen: [u16; FIELD_SLOTS],
 }
 
-const SLOTS: usize = 64;
+const RECENT_SLOTS: usize = 64;
+const FIELD_SLOTS: usize = 64;
+const NAME_SLOTS: usize = 32;
 
 /// Sizes that the peer has to be told of (RFC 7541, 4.2).
 #[derive(Clone, Copy)]
@@ -41,12 +45,22 @@ struct SizeUpdate {
     last: u32,
 }
 
-/// A field on its way through the encoder.
-struct Pair<'a> {
-    name: &'a [u8],
-    value: &'a [u8],
-    name_hash: u64,
-    hash: u64,
+/// Where a field was found. It may have gone since, or another be there now, so what it
+/// leads to is compared.
+///
+/// An index of the static table, where 0 is no place; or with [`Place::INSERTED`], the
+/// number of the insertion that the entry came with.
+#[derive(Clone, Copy)]
+struct Place(u16);
+
+impl Place {
+    const NONE: Self = Self(0);
+    const INSERTED: u16 = 1 << 15;
+
+    #[inline]
+    fn inserted(number: u64) -> Self {
+        Self(number as u16 | Self::INSERTED)
+    }
 }
 
 impl Default for Encoder {
@@ -62,9 +76,10 @@ impl Encoder {
         Self {
             table: Table::new(BYTES_DEFAULT),
             update: None,
-            fields: [0; SLOTS],
-            names: [0; SLOTS],
-            seen: [0; SLOTS],
+            recent: [Place::NONE; RECENT_SLOTS],
+            fields: [Place::NONE; FIELD_SLOTS],
+            names: [Place::NONE; NAME_SLOTS],
+            seen: [0; FIELD_SLOTS],
         }
     }
 
@@ -85,91 +100,91 @@ impl Encoder {
     /// A `sensitive` one is in no table, here and behind every proxy (RFC 7541, 7.1.3);
     /// `authorization`, `proxy-authorization`, `set-cookie` and a short `cookie` are
     /// always. The name has to be in lower case (RFC 9113, 8.2); that is not checked.
-    #[inline]
     pub fn field(&mut self, name: &[u8], value: &[u8], sensitive: bool, out: &mut Vec<u8>) {
         if self.update.is_some() {
             self.encode_size_update(out);
         }
-        let name_hash = hash::of(name);
-        let pair = Pair {
-            name,
-            value,
-            name_hash,
-            hash: hash::pair(name_hash, hash::of(value)),
-        };
-        if !sensitive {
-            if let Some(index) = static_table::field_index(pair.hash, name, value) {
-                return integer::encode(index, 7, 0x80, out);
-            }
-            if let Some(entry) = self.entry(&pair) {
-                return integer::encode(static_table::LEN + 1 + entry, 7, 0x80, out);
-            }
+        if sensitive {
+            return self.encode_never_indexed(name, value, out);
         }
-        self.encode_literal(&pair, sensitive, out);
+        let recent = recent_slot(name, value);
+        match self.index_of(self.recent[recent], name, value) {
+            Some(index) => integer::encode(index, 7, 0x80, out),
+            None => self.recent[recent] = self.encode_searched(name, value, out),
+        }
     }
 
-    /// Where the table has the whole field.
+    /// The index of a field, if it is at that place.
     #[inline]
-    fn entry(&self, pair: &Pair<'_>) -> Option<usize> {
-        let entry = self.inserted_as(self.fields[slot(pair.hash)]);
-        (self.table.field(entry)? == (pair.name, pair.value)).then_some(entry)
+    fn index_of(&self, place: Place, name: &[u8], value: &[u8]) -> Option<usize> {
+        let (index, field) = self.at(place)?;
+        (field.0 == name && field.1 == value).then_some(index)
     }
 
-    /// Where the table has a field of that name.
-    fn entry_of_name(&self, pair: &Pair<'_>) -> Option<usize> {
-        let entry = self.inserted_as(self.names[slot(pair.name_hash)]);
-        (self.table.field(entry)?.0 == pair.name).then_some(entry)
-    }
-
-    /// The entry that came with an insertion, counted from 1 in 16 bits; beyond the
-    /// table when it is gone.
+    /// What is at a place, with its index.
     #[inline]
-    fn inserted_as(&self, number: u16) -> usize {
-        let insertions = self.table.churn().insertions as u16;
-        usize::from(insertions.wrapping_sub(number))
+    fn at(&self, place: Place) -> Option<(usize, Pair<'_>)> {
+        if place.0 & Place::INSERTED == 0 {
+            let index = usize::from(place.0);
+            return Some((index, static_table::field(index)?));
+        }
+        let newest = Place::inserted(self.table.churn().insertions);
+        let entry = usize::from(newest.0.wrapping_sub(place.0) & !Place::INSERTED);
+        Some((static_table::LEN + 1 + entry, self.table.field(entry)?))
     }
 
+    /// Appends a field that was not sent lately, and says where it is now.
     #[inline(never)]
-    fn encode_literal(&mut self, pair: &Pair<'_>, sensitive: bool, out: &mut Vec<u8>) {
-        let known = static_table::name_index(pair.name_hash, pair.name);
-        let entry = match known {
-            Some(_) => None,
-            None => self.entry_of_name(pair),
-        };
-        let index = known.or(entry.map(|entry| static_table::LEN + 1 + entry));
-        let never = sensitive || is_secret(pair);
-        let insert = !never && self.is_worth_inserting(pair, index.is_none());
-        let (prefix_bits, flags) = match (insert, never) {
-            (true, _) => (6, 0x40),
-            (false, true) => (4, 0x10),
-            (false, false) => (4, 0),
-        };
-        integer::encode(index.unwrap_or(0), prefix_bits, flags, out);
-        if index.is_none() {
-            encode_text(pair.name, insert, out);
+    fn encode_searched(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Place {
+        let name_ends = Ends::of(name);
+        let hash = name_ends.hash_with(Ends::of(value));
+        if let Some(index) = static_table::field_index(hash, name, value) {
+            integer::encode(index, 7, 0x80, out);
+            return Place(index as u16);
         }
-        encode_text(pair.value, insert, out);
-        if insert {
-            let name = match entry {
-                Some(entry) => Name::Entry(entry),
-                None => Name::Text(pair.name),
-            };
-            self.table.insert(&name, pair.value);
-            let number = self.table.churn().insertions as u16;
-            self.fields[slot(pair.hash)] = number;
-            self.names[slot(pair.name_hash)] = number;
+        let place = self.fields[hash as usize % FIELD_SLOTS];
+        if let Some(index) = self.index_of(place, name, value) {
+            integer::encode(index, 7, 0x80, out);
+            return place;
         }
+        if is_secret(name, value) {
+            self.encode_never_indexed(name, value, out);
+            return Place::NONE;
+        }
+        let index = self.name_index(name_ends.hash(), name);
+        if !self.is_worth_inserting(name.len() + value.len(), hash, index.is_none()) {
+            encode_literal(Literal::NotIndexed, index, name, value, out);
+            return Place::NONE;
+        }
+        encode_literal(Literal::Indexed, index, name, value, out);
+        self.table.insert(&Name::Text(name), value);
+        let place = Place::inserted(self.table.churn().insertions);
+        self.fields[hash as usize % FIELD_SLOTS] = place;
+        self.names[name_ends.hash() as usize % NAME_SLOTS] = place;
+        place
+    }
+
+    fn encode_never_indexed(&self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        let index = self.name_index(Ends::of(name).hash(), name);
+        encode_literal(Literal::NeverIndexed, index, name, value, out);
+    }
+
+    /// The index of a field with that name.
+    fn name_index(&self, hash: u64, name: &[u8]) -> Option<usize> {
+        static_table::name_index(hash, name).or_else(|| {
+            let (index, field) = self.at(self.names[hash as usize % NAME_SLOTS])?;
+            (field.0 == name).then_some(index)
+        })
     }
 
     /// Whether a field that the table does not have should go there; one that came only
     /// once is noted.
-    fn is_worth_inserting(&mut self, pair: &Pair<'_>, name_is_new: bool) -> bool {
-        let size = pair.name.len() + pair.value.len() + FIELD_OVERHEAD;
-        if size > self.table.size_max() / TABLE_SHARE {
+    fn is_worth_inserting(&mut self, text_len: usize, hash: u64, name_is_new: bool) -> bool {
+        if text_len + FIELD_OVERHEAD > self.table.size_max() / TABLE_SHARE {
             return false;
         }
-        let mark = (pair.hash >> 48) as u16;
-        let seen = std::mem::replace(&mut self.seen[slot(pair.hash)], mark);
+        let mark = (hash >> 48) as u16;
+        let seen = std::mem::replace(&mut self.seen[hash as usize % FIELD_SLOTS], mark);
         name_is_new || seen == mark
     }
 
@@ -189,17 +204,52 @@ impl Encoder {
     }
 }
 
-fn slot(hash: u64) -> usize {
-    (hash >> 8) as usize % SLOTS
+/// Different for the fields of a usual head, and not more.
+#[inline]
+fn recent_slot(name: &[u8], value: &[u8]) -> usize {
+    let last = |text: &[u8]| text.last().map_or(0, |&byte| u32::from(byte));
+    let seen = name.len() as u32 ^ (value.len() as u32) << 8 ^ last(name) << 16 ^ last(value) << 24;
+    (seen.wrapping_mul(RECENT_SPREAD) >> (32 - RECENT_SLOTS.ilog2())) as usize
 }
 
+/// Odd, with its bits spread.
+const RECENT_SPREAD: u32 = 0x9e37_79b1;
+
 /// Whether a field is kept out of tables without being told.
-fn is_secret(pair: &Pair<'_>) -> bool {
-    match pair.name {
+fn is_secret(name: &[u8], value: &[u8]) -> bool {
+    match name {
         b"authorization" | b"proxy-authorization" | b"set-cookie" => true,
-        b"cookie" => pair.value.len() < COOKIE_BYTES_MIN,
+        b"cookie" => value.len() < COOKIE_BYTES_MIN,
         _ => false,
     }
+}
+
+/// What a literal field does to the table (RFC 7541, 6.2).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Literal {
+    Indexed,
+    NotIndexed,
+    NeverIndexed,
+}
+
+fn encode_literal(
+    literal: Literal,
+    name_index: Option<usize>,
+    name: &[u8],
+    value: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let (prefix_bits, flags) = match literal {
+        Literal::Indexed => (6, 0x40),
+        Literal::NotIndexed => (4, 0),
+        Literal::NeverIndexed => (4, 0x10),
+    };
+    let packed = literal == Literal::Indexed;
+    integer::encode(name_index.unwrap_or(0), prefix_bits, flags, out);
+    if name_index.is_none() {
+        encode_text(name, packed, out);
+    }
+    encode_text(value, packed, out);
 }
 
 /// Appends a string (RFC 7541, 5.2), `packed` when that makes it shorter.

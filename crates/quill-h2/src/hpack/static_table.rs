@@ -1,6 +1,7 @@
 //! The static table (RFC 7541, Appendix A), and finding a field in it.
 
-use super::hash;
+use super::ends::Ends;
+use super::table::Pair;
 
 /// Fields of the static table; the first one has the index 1.
 pub(super) const LEN: usize = 61;
@@ -71,7 +72,7 @@ const FIELDS: [(&str, &str); LEN] = [
 
 /// The field with an index from 1 on.
 #[inline]
-pub(super) fn field(index: usize) -> Option<(&'static [u8], &'static [u8])> {
+pub(super) fn field(index: usize) -> Option<Pair<'static>> {
     static TABLE: [(&str, &str); LEN] = FIELDS;
     let (name, value) = TABLE.get(index.wrapping_sub(1))?;
     Some((name.as_bytes(), value.as_bytes()))
@@ -79,69 +80,60 @@ pub(super) fn field(index: usize) -> Option<(&'static [u8], &'static [u8])> {
 
 /// The index of a field whose value the table has too.
 #[inline]
-pub(super) fn field_index(field_hash: u64, name: &[u8], value: &[u8]) -> Option<usize> {
-    let index = usize::from(BY_FIELD[slot(field_hash)]);
-    (field(index)? == (name, value)).then_some(index)
+pub(super) fn field_index(hash: u64, name: &[u8], value: &[u8]) -> Option<usize> {
+    find(&BY_FIELD, hash, |field| field == (name, value))
 }
 
 /// The first index with a name.
 #[inline]
-pub(super) fn name_index(name_hash: u64, name: &[u8]) -> Option<usize> {
-    let mut at = slot(name_hash);
-    // An empty slot ends the search, and most are empty.
-    while let Some((found, _)) = field(usize::from(BY_NAME[at])) {
-        if found == name {
-            return Some(usize::from(BY_NAME[at]));
+pub(super) fn name_index(hash: u64, name: &[u8]) -> Option<usize> {
+    find(&BY_NAME, hash, |(found, _)| found == name)
+}
+
+/// Indexes at the slots of their hashes, or behind where those are taken; 0 where there
+/// is none, which is in most of them.
+type Slots = [u8; SLOTS];
+
+const SLOTS: usize = 256;
+
+static BY_FIELD: Slots = slots(true);
+static BY_NAME: Slots = slots(false);
+
+#[inline]
+fn find(slots: &Slots, hash: u64, is_it: impl Fn(Pair<'static>) -> bool) -> Option<usize> {
+    let mut at = hash as usize % SLOTS;
+    while slots[at] != 0 {
+        let index = usize::from(slots[at]);
+        if is_it(field(index)?) {
+            return Some(index);
         }
         at = (at + 1) % SLOTS;
     }
     None
 }
 
-const SLOTS: usize = 256;
-
-const fn slot(hash: u64) -> usize {
-    (hash % SLOTS as u64) as usize
-}
-
-/// The index of the first field with a name, at the slot of the name's hash or behind
-/// it; 0 where there is none.
-static BY_NAME: [u8; SLOTS] = by_name();
-
-const fn by_name() -> [u8; SLOTS] {
+/// Slots of the fields with a value, or of the first field with each name.
+const fn slots(by_field: bool) -> Slots {
     let mut slots = [0; SLOTS];
     let mut index = LEN;
     while index > 0 {
-        let name = FIELDS[index - 1].0;
-        let first = index == 1 || !same(FIELDS[index - 2].0.as_bytes(), name.as_bytes());
-        if first {
-            let mut at = slot(hash::of(name.as_bytes()));
+        let (name, value) = FIELDS[index - 1];
+        let ends = Ends::of(name.as_bytes());
+        let (wanted, hash) = if by_field {
+            let hash = ends.hash_with(Ends::of(value.as_bytes()));
+            (!value.is_empty(), hash)
+        } else {
+            let first = index == 1 || !same(FIELDS[index - 2].0.as_bytes(), name.as_bytes());
+            (first, ends.hash())
+        };
+        if wanted {
+            let mut at = hash as usize % SLOTS;
             while slots[at] != 0 {
                 at = (at + 1) % SLOTS;
             }
             slots[at] = index as u8;
         }
         index -= 1;
-    }
-    slots
-}
-
-/// The index of the field with a value, at the slot of the field's hash; 0 where there
-/// is none.
-static BY_FIELD: [u8; SLOTS] = by_field();
-
-const fn by_field() -> [u8; SLOTS] {
-    let mut slots = [0; SLOTS];
-    let mut index = 1;
-    while index <= LEN {
-        let (name, value) = FIELDS[index - 1];
-        if !value.is_empty() {
-            let name = hash::of(name.as_bytes());
-            let at = slot(hash::pair(name, hash::of(value.as_bytes())));
-            assert!(slots[at] == 0, "two fields share a slot: change the hash");
-            slots[at] = index as u8;
-        }
-        index += 1;
     }
     slots
 }
@@ -162,12 +154,12 @@ mod tests {
     fn each_field_is_found_by_its_name_and_value() {
         for index in 1..=LEN {
             let (name, value) = field(index).expect("within the table");
-            let name_hash = hash::of(name);
+            let ends = Ends::of(name);
             let first = FIELDS.iter().position(|f| f.0.as_bytes() == name);
-            assert_eq!(name_index(name_hash, name), first.map(|at| at + 1));
-            let field_hash = hash::pair(name_hash, hash::of(value));
+            assert_eq!(name_index(ends.hash(), name), first.map(|at| at + 1));
+            let hash = ends.hash_with(Ends::of(value));
             let found = (!value.is_empty()).then_some(index);
-            assert_eq!(field_index(field_hash, name, value), found);
+            assert_eq!(field_index(hash, name, value), found);
         }
         assert_eq!(field(0), None);
         assert_eq!(field(LEN + 1), None);
@@ -176,7 +168,8 @@ mod tests {
     #[test]
     fn other_names_are_not_found() {
         for name in ["", "te", "grpc-status", "content-typf", ":protocol"] {
-            assert_eq!(name_index(hash::of(name.as_bytes()), name.as_bytes()), None);
+            let name = name.as_bytes();
+            assert_eq!(name_index(Ends::of(name).hash(), name), None);
         }
     }
 }

@@ -22,6 +22,9 @@ pub struct Churn {
     pub evictions: u64,
 }
 
+/// A name and a value.
+pub(super) type Pair<'a> = (&'a [u8], &'a [u8]);
+
 /// The name of a field to add.
 pub(super) enum Name<'a> {
     Text(&'a [u8]),
@@ -52,6 +55,7 @@ struct Entry {
 }
 
 impl Entry {
+    #[inline]
     fn text_len(self) -> usize {
         self.name_len as usize + self.value_len as usize
     }
@@ -78,6 +82,7 @@ impl Table {
         self.size_max
     }
 
+    #[inline]
     pub(super) fn churn(&self) -> Churn {
         self.churn
     }
@@ -90,12 +95,13 @@ impl Table {
 
     /// The name and value at an index from 0, the newest, on.
     #[inline]
-    pub(super) fn field(&self, index: usize) -> Option<(&[u8], &[u8])> {
-        let place = self.entries.len().checked_sub(index)?.checked_sub(1)?;
-        let entry = *self.entries.get(place)?;
+    pub(super) fn field(&self, index: usize) -> Option<Pair<'_>> {
+        // Beyond the end when there is no such entry.
+        let place = self.entries.len().wrapping_sub(index + 1);
+        let entry = self.entries.get(place)?;
+        let at = entry.at as usize;
         self.texts
-            .get(entry.at as usize..)?
-            .get(..entry.text_len())?
+            .get(at..at + entry.text_len())?
             .split_at_checked(entry.name_len as usize)
     }
 

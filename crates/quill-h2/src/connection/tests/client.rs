@@ -51,11 +51,28 @@ fn answers_that_break_a_rule_end_their_stream() {
         headers(1, WHOLE, &field("x", "1")),
         [headers(1, END_HEADERS, OK), headers(1, END_HEADERS, OK)].concat(),
         headers(1, WHOLE, &[OK, &field("content-length", "3")].concat()),
+        // 304 has no body.
+        [headers(1, END_HEADERS, &[0x8b]), data(1, 0, b"x")].concat(),
     ] {
         let mut end = End::client();
         open(&mut end);
         assert_eq!(end.refused(&bytes), Some((1, protocol)), "{bytes:?}");
     }
+}
+
+#[test]
+fn what_comes_for_an_answer_that_has_ended_concerns_it_alone() {
+    let mut end = End::client();
+    end.0
+        .open("http", &RequestHead::post("/"), &[], true)
+        .unwrap();
+    // A window that nothing more is sent through may not be overrun by settings.
+    end.feed(&window_update(1, 1000));
+    end.feed(&settings(&[(4, 0x7fff_ffff)]));
+    assert!(!end.0.is_failed());
+    assert_eq!(end.feed(&headers(1, WHOLE, OK)).len(), 1);
+    let late = headers(1, WHOLE, OK);
+    assert_eq!(end.refused(&late), Some((1, ErrorCode::STREAM_CLOSED)));
 }
 
 #[test]

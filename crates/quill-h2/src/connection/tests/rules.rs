@@ -59,6 +59,10 @@ fn frames_that_break_a_rule_of_the_connection_end_it() {
         (headers(2, WHOLE, POST), protocol),
         (headers(1, WHOLE | flag::PADDED, &[3, 0]), protocol),
         (headers(1, WHOLE | flag::PRIORITY, &[0; 4]), size),
+        (
+            headers(1, WHOLE | flag::PRIORITY | flag::PADDED, &[0; 5]),
+            protocol,
+        ),
         (headers(1, WHOLE, &[0xff; 20]), ErrorCode::COMPRESSION_ERROR),
         (frame(kind::PRIORITY, 0, 0, &[0; 5]), protocol),
         // An idle stream can't be reset, so this ends the connection.
@@ -70,6 +74,8 @@ fn frames_that_break_a_rule_of_the_connection_end_it() {
         (frame(kind::SETTINGS, 0, 1, &[]), protocol),
         (frame(kind::SETTINGS, 0, 0, &[0; 5]), size),
         (frame(kind::SETTINGS, flag::ACK, 0, &[0; 6]), size),
+        // The first was taken when the connection began.
+        (frame(kind::SETTINGS, flag::ACK, 0, &[]), protocol),
         (settings(&[(4, 1 << 31)]), flow),
         (self_push, protocol),
         (frame(kind::PING, 0, 1, &[0; 8]), protocol),
