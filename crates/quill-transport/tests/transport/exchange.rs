@@ -240,3 +240,34 @@ async fn unix_sockets_serve_both_versions() {
     let _ = soon(running.shutdown(LONG)).await;
     assert!(!path.exists());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn either_engine_talks_to_either() {
+    use quill_transport::{ClientOptions, Http2Engine, ServerOptions};
+
+    let engines = [Http2Engine::Quill, Http2Engine::Hyper];
+    for (server, client) in engines.iter().flat_map(|s| engines.map(|c| (*s, c))) {
+        let mut options = ServerOptions::default();
+        options.http2_engine = server;
+        let running = start(&Shared::default(), options).await;
+        let mut options = ClientOptions::default();
+        options.http2_engine = client;
+        let channel = channel(&url(&running), options);
+        let big = Bytes::from(vec![3; 1_000_000]);
+        for _ in 0..3 {
+            let sent = channel.send(post("/echo"), Full::new(big.clone()));
+            let (_, body) = soon(sent).await.unwrap();
+            let (bytes, _) = soon(collect(body)).await.unwrap();
+            assert_eq!(bytes, big, "{server:?} {client:?}");
+        }
+        let (feed, body) = fed();
+        tokio::spawn(async move {
+            let mut trailers = Headers::new();
+            trailers.append("x-sum", "6");
+            feed.send(Ok(Chunk::Trailers(trailers))).await.unwrap();
+        });
+        let (_, body) = soon(channel.send(post("/trailers"), body)).await.unwrap();
+        let (_, trailers) = soon(collect(body)).await.unwrap();
+        assert_eq!(trailers.first("x-received"), Some(&b"6"[..]));
+    }
+}

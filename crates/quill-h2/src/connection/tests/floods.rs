@@ -11,18 +11,20 @@ fn limits(set: impl FnOnce(&mut Limits)) -> Config {
         burst: u32::MAX,
         per_second: 0,
     };
-    let mut config = Config::default();
-    config.limits = Limits {
-        unseen_resets: endless,
-        resets: endless,
-        stream_errors: endless,
-        continuations_max: u32::MAX,
-        empty_data: endless,
-        settings: endless,
-        pings: endless,
-        small_window_updates: endless,
-        ignored_frames: endless,
-        table_evictions: endless,
+    let mut config = Config {
+        limits: Limits {
+            unseen_resets: endless,
+            resets: endless,
+            stream_errors: endless,
+            continuations_max: u32::MAX,
+            empty_data: endless,
+            settings: endless,
+            pings: endless,
+            small_window_updates: endless,
+            ignored_frames: endless,
+            table_evictions: endless,
+        },
+        ..Config::default()
     };
     set(&mut config.limits);
     config

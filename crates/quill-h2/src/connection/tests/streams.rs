@@ -196,8 +196,10 @@ fn frames_after_the_end_of_a_stream() {
 
 #[test]
 fn streams_over_the_limit_are_refused() {
-    let mut config = Config::default();
-    config.streams_max = 2;
+    let config = Config {
+        streams_max: 2,
+        ..Config::default()
+    };
     let mut end = End::server_with(config);
     end.open(1);
     let key = end.open(3);
@@ -211,8 +213,10 @@ fn streams_over_the_limit_are_refused() {
 
 #[test]
 fn a_head_that_is_too_large_is_answered_with_431() {
-    let mut config = Config::default();
-    config.headers_bytes_max = 200;
+    let config = Config {
+        headers_bytes_max: 200,
+        ..Config::default()
+    };
     let mut end = End::server_with(config);
     let text = "a".repeat(100);
     let block = post_with(&[("x", &text), ("y", &text)]);
@@ -260,8 +264,10 @@ fn windows_hold_the_peer_back_and_open_as_it_is_read() {
 
 #[test]
 fn streams_that_nobody_reads_do_not_take_the_window_of_others_for_ever() {
-    let mut config = Config::default();
-    config.connection_window_bytes = 65_535;
+    let config = Config {
+        connection_window_bytes: 65_535,
+        ..Config::default()
+    };
     let mut end = End::server_with(config);
     for stream in [1, 3, 5, 7] {
         let key = end.open(stream);
