@@ -66,7 +66,7 @@ impl<S: Service> Connection<S> {
     pub(super) async fn serve(self, socket: Socket) {
         let mut drain = self.drain.clone();
         let opened = tokio::select! {
-            opened = self.open(socket) => opened,
+            opened = Box::pin(self.open(socket)) => opened,
             // No request has come: there is nothing to finish.
             _ = drain.wait_for(|draining| *draining) => return,
         };
@@ -77,11 +77,12 @@ impl<S: Service> Connection<S> {
                 return;
             }
         };
+        // Each in a box, so that a connection takes the room of its own version alone.
         match opened.peer.version() {
-            HttpVersion::Http1 => self.serve_http1(opened).await,
+            HttpVersion::Http1 => Box::pin(self.serve_http1(opened)).await,
             _ => match self.options.http2_engine {
-                Http2Engine::Quill => self.serve_http2(opened).await,
-                Http2Engine::Hyper => self.serve_hyper_http2(opened).await,
+                Http2Engine::Quill => Box::pin(self.serve_http2(opened)).await,
+                Http2Engine::Hyper => Box::pin(self.serve_hyper_http2(opened)).await,
             },
         }
     }
@@ -186,8 +187,9 @@ impl<S: Service> Connection<S> {
     async fn serve_http2(self, opened: Opened) {
         let Opened { ahead, io, peer } = opened;
         let budget = self.connection_budget();
-        let session = Session::new(io, ahead, self.service, (peer, budget), self.options);
-        if let Some(mut io) = session.run(self.drain).await {
+        let mut session = Session::new(io, ahead, self.service, (peer, budget), self.options);
+        if session.run(self.drain).await {
+            let mut io = session.into_io();
             let _ = timeout(LINGER_TIMEOUT, linger(&mut io)).await;
         }
     }

@@ -98,9 +98,9 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// Serves to the end, or until all is done after `drain` says so. The stream is
-    /// returned when it is this side that ends it.
-    pub(in crate::server) async fn run(mut self, mut drain: watch::Receiver<bool>) -> Option<Io> {
+    /// Serves to the end, or until all is done after `drain` says so. Whether it is
+    /// this side that ends it: then its last words are still on their way.
+    pub(in crate::server) async fn run(&mut self, mut drain: watch::Receiver<bool>) -> bool {
         let mut draining = drain.clone();
         let mut draining = pin!(draining.wait_for(|draining| *draining));
         let mut is_registered = false;
@@ -116,13 +116,15 @@ impl<S: Service> Session<S> {
             self.poll(cx)
         })
         .await;
-        match ended {
-            Ok(()) => Some(self.link.into_io()),
-            Err(error) => {
-                tracing::debug!(%error, "a connection ended");
-                None
-            }
+        if let Err(error) = &ended {
+            tracing::debug!(%error, "a connection ended");
         }
+        ended.is_ok()
+    }
+
+    /// The stream, once all is done on it.
+    pub(in crate::server) fn into_io(self) -> Io {
+        self.link.into_io()
     }
 
     /// Tells the peer that no new streams are taken.
