@@ -237,17 +237,17 @@ async fn two_thousand_a_second_are_exact() {
     println!("{taken} taken and {left} left, of {least} to {most}");
     let back = f64::from(taken + left);
     // A cell that is on its way, and the server's clock beside ours.
-    assert!((least - 8.0..=most + 8.0).contains(&back), "{back} came back");
+    assert!(
+        (least - 8.0..=most + 8.0).contains(&back),
+        "{back} came back"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn small_bursts_are_exact() {
     require!("redis-server");
     let server = Server::start();
-    let limiter = RateLimiter::new(
-        Quota::per_second(2000).allow_burst(3),
-        backend(&server),
-    );
+    let limiter = RateLimiter::new(Quota::per_second(2000).allow_burst(3), backend(&server));
     limiter.backend().ready().await.unwrap();
     let start = Instant::now();
     let taken = f64::from(admitted(&limiter, 64, Duration::from_secs(1)).await);
@@ -760,8 +760,22 @@ async fn sentinels_name_the_new_primary() {
     });
     primary.kill();
     recover(&limiter).await;
-    let decision = limiter.check("a").await;
-    assert_eq!((decision.remaining(), decision.is_degraded()), (39, false));
+    // The sentinel ends a server's connections when it gives it its role, which on a
+    // busy machine may come after the first answer; peeking takes nothing.
+    let start = Instant::now();
+    let decision = loop {
+        let decision = limiter.peek("a").await;
+        if !decision.is_degraded() {
+            break decision;
+        }
+        assert!(start.elapsed() < Duration::from_secs(15), "no recovery");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(
+        decision.remaining(),
+        40,
+        "the charge went with the failover"
+    );
     assert!(replica.command("ROLE").contains("master"));
 }
 
