@@ -117,7 +117,7 @@ impl ClientIpConfig {
 
 /// The header's line, where that is found by looking at each header: there is
 /// one, and the headers are few. A map's look-up has the hash of the name to wait
-/// for, which takes as long as 20 headers.
+/// for, which takes as long as some 25 headers.
 fn only_line<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
     if headers.len() > LOOKED_AT_MAX {
         return None;
