@@ -154,8 +154,8 @@ const fn now_word(now_ns: u64, scale: Scale) -> u64 {
 /// Bit 0 of a word of that scale.
 #[inline]
 const fn flag(scale: Scale) -> u64 {
-    // 1 >> 1 is even and 11 >> 1 is odd: no branch.
-    scale as u64 >> 1 & 1
+    // Of 1 and 11, the bit that only 11 has: no branch.
+    scale as u64 >> 3
 }
 
 /// What an operation makes of a key's state.
@@ -288,10 +288,11 @@ pub(crate) const fn charge(debt: u64, quota: &Quota, n: u32) -> Option<u64> {
 #[inline]
 pub(crate) const fn charge_word(word: u64, now_ns: u64, quota: &Quota, n: u32) -> Option<u64> {
     let now = now_word(now_ns, quota.scale());
-    if (word ^ now) & 1 != 0 {
+    let ahead = word.wrapping_sub(now) as i64;
+    // Words of one unit are an even number apart.
+    if ahead & 1 != 0 {
         return None;
     }
-    let ahead = word.wrapping_sub(now) as i64;
     let debt = if ahead > 0 { ahead as u64 } else { 0 };
     // The product is at most the window, 2^62, and the debt below 2^63.
     let new = debt + n as u64 * quota.interval_units();

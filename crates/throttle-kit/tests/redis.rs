@@ -200,12 +200,8 @@ async fn the_script_agrees_with_the_pure_decision() {
     }
 }
 
-/// Admits in `span` as many as the quota says, within `tolerance`.
-async fn admitted(
-    limiter: &RateLimiter<RedisBackend>,
-    tasks: usize,
-    span: Duration,
-) -> (u64, Duration) {
+/// How many of one cell each `tasks` tasks are given in `span`.
+async fn admitted(limiter: &RateLimiter<RedisBackend>, tasks: usize, span: Duration) -> u32 {
     let start = Instant::now();
     let mut set = tokio::task::JoinSet::new();
     for _ in 0..tasks {
@@ -215,29 +211,59 @@ async fn admitted(
             while start.elapsed() < span {
                 let decision = limiter.check("hot").await;
                 assert!(!decision.is_degraded());
-                admitted += u64::from(decision.is_allowed());
+                admitted += u32::from(decision.is_allowed());
             }
             admitted
         });
     }
-    let admitted = set.join_all().await.into_iter().sum();
-    (admitted, start.elapsed())
+    set.join_all().await.into_iter().sum()
 }
 
+/// However slow the machine is: a budget of ten seconds does not get whole in
+/// two, so each cell that came back was taken or is there at the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_a_second_are_exact() {
     require!("redis-server");
     let server = Server::start();
-    // A burst of 3 is 1.5 ms, in which a busy machine may not come to ask;
-    // one of 1000 is half a second, and then not a cell is lost.
-    for (burst, at_least) in [(3, 0.3), (1000, 0.99)] {
-        let quota = Quota::per_second(2000).allow_burst(burst);
-        let limiter = RateLimiter::new(quota, backend(&server)).with_namespace(burst.to_string());
-        let (admitted, span) = admitted(&limiter, 64, Duration::from_secs(2)).await;
-        let most = f64::from(burst) + 2000.0 * span.as_secs_f64();
-        println!("burst {burst}: {admitted} of {most}");
-        assert!(admitted as f64 <= most, "{admitted} of {most}");
-        assert!(admitted as f64 >= most * at_least, "{admitted} of {most}");
+    let quota = Quota::per_second(2000).allow_burst(20_000);
+    let limiter = RateLimiter::new(quota, backend(&server));
+    let before = Instant::now();
+    assert!(limiter.check_n("hot", 20_000).await.is_allowed());
+    let spent = Instant::now();
+    let taken = admitted(&limiter, 64, Duration::from_secs(2)).await;
+    let least = 2000.0 * spent.elapsed().as_secs_f64();
+    let left = limiter.peek("hot").await.remaining();
+    let most = 2000.0 * before.elapsed().as_secs_f64();
+    println!("{taken} taken and {left} left, of {least} to {most}");
+    let back = f64::from(taken + left);
+    // A cell that is on its way, and the server's clock beside ours.
+    assert!(
+        (least - 8.0..=most + 8.0).contains(&back),
+        "{back} came back"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn small_bursts_are_exact() {
+    require!("redis-server");
+    let server = Server::start();
+    let limiter = RateLimiter::new(Quota::per_second(2000).allow_burst(3), backend(&server));
+    limiter.backend().ready().await.unwrap();
+    let start = Instant::now();
+    let taken = f64::from(admitted(&limiter, 64, Duration::from_secs(1)).await);
+    let most = 3.0 + 2000.0 * start.elapsed().as_secs_f64();
+    assert!(taken <= most, "{taken} of {most}");
+
+    // And no fewer: when a refusal said, the cells are there.
+    let slow = RateLimiter::new(Quota::per_second(100).allow_burst(3), backend(&server));
+    let mut refusals = 0;
+    while refusals < 20 {
+        let decision = slow.check_n("alone", 3).await;
+        if let Some(wait) = decision.retry_after() {
+            refusals += 1;
+            tokio::time::sleep(wait).await;
+            assert!(slow.check_n("alone", 3).await.is_allowed());
+        }
     }
 }
 
@@ -734,8 +760,22 @@ async fn sentinels_name_the_new_primary() {
     });
     primary.kill();
     recover(&limiter).await;
-    let decision = limiter.check("a").await;
-    assert_eq!((decision.remaining(), decision.is_degraded()), (39, false));
+    // The sentinel ends a server's connections when it gives it its role, which on a
+    // busy machine may come after the first answer; peeking takes nothing.
+    let start = Instant::now();
+    let decision = loop {
+        let decision = limiter.peek("a").await;
+        if !decision.is_degraded() {
+            break decision;
+        }
+        assert!(start.elapsed() < Duration::from_secs(15), "no recovery");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(
+        decision.remaining(),
+        40,
+        "the charge went with the failover"
+    );
     assert!(replica.command("ROLE").contains("master"));
 }
 

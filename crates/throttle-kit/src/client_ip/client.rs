@@ -30,6 +30,7 @@ impl ResolvedClient {
     /// The address to limit: an IPv4 address as it is, of an IPv6 address the
     /// network of `ipv6_prefix` bits (128 or more: the address).
     #[must_use]
+    #[inline]
     pub const fn group(&self, ipv6_prefix: u8) -> IpAddr {
         match self.ip {
             IpAddr::V4(_) => self.ip,

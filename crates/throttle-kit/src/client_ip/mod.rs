@@ -61,5 +61,5 @@ pub use config::{ClientIpConfig, MissingClientPolicy};
 pub use net::{ClientIpError, IpNet};
 pub use resolve::resolve_client_identity;
 
-#[cfg(test)]
+#[cfg(all(test, not(throttle_loom)))]
 mod tests;

@@ -90,6 +90,7 @@ impl IpNet {
 
     /// Whether `ip` lies in it. A v4-mapped address is the v4 address.
     #[must_use]
+    #[inline]
     pub const fn contains(&self, ip: IpAddr) -> bool {
         match (self, ip.to_canonical()) {
             (Self::V4 { addr, prefix }, IpAddr::V4(ip)) => {
@@ -105,6 +106,7 @@ impl IpNet {
 }
 
 /// Whether no bit of the first `prefix` ones is set.
+#[inline]
 const fn agree(differ: u128, prefix: u8) -> bool {
     match differ.leading_zeros() {
         128 => true,

@@ -125,12 +125,12 @@ const X_BYTES_MAX: usize = 2 * 10 + 20;
 /// Room for all five values.
 const BYTES_MAX: usize = X_BYTES_MAX + 2 * (POLICY_BYTES_MAX + 2 + 3 + 20 + 3 + 20);
 
-/// Numbers below this are in the program as text.
-const SMALL: u64 = 1000;
+/// Three digits are in the program as text, and zeros after them.
+const THREE_DIGITS: u64 = 1000;
 
-/// 000 to 999.
-static DIGITS: [[u8; 3]; SMALL as usize] = {
-    let mut all = [[b'0'; 3]; SMALL as usize];
+/// 000 to 999, each with the zeros that a number of 32 bits may have after them.
+static DIGITS: [[u8; 10]; THREE_DIGITS as usize] = {
+    let mut all = [[b'0'; 10]; THREE_DIGITS as usize];
     let mut number = 0;
     while number < all.len() {
         all[number][0] += (number / 100) as u8;
@@ -140,6 +140,23 @@ static DIGITS: [[u8; 3]; SMALL as usize] = {
     }
     all
 };
+
+/// A number that [`DIGITS`] has: one below 1000, or a round one, as limits are.
+fn round_number(mut number: u64) -> Option<&'static [u8]> {
+    let mut end = 3;
+    while number >= THREE_DIGITS && number % 10 == 0 {
+        number /= 10;
+        end += 1;
+    }
+    let digits = DIGITS.get(usize::try_from(number).ok()?)?;
+    digits.get(padding(number)..end)
+}
+
+/// A number below 1000, whole.
+const fn three_digits(number: u64) -> [u8; 3] {
+    let [a, b, c, ..] = DIGITS[number as usize];
+    [a, b, c]
+}
 
 /// How many of three digits are zeros that are not written.
 const fn padding(number: u64) -> usize {
@@ -190,9 +207,9 @@ impl<const ROOM: usize> Text<ROOM> {
     }
 
     fn number_value(&mut self, number: u64) -> Value {
-        match DIGITS.get(number as usize) {
-            Some(digits) if number < SMALL => Value::Static(&digits[padding(number)..]),
-            _ => self.value(|text| text.number(number)),
+        match round_number(number) {
+            Some(digits) => Value::Static(digits),
+            None => self.value(|text| text.number(number)),
         }
     }
 
@@ -212,12 +229,12 @@ impl<const ROOM: usize> Text<ROOM> {
     fn number(&mut self, mut number: u64) {
         let mut groups = [[0; 3]; 7];
         let mut start = groups.len() - 1;
-        while number >= SMALL {
-            groups[start] = DIGITS[(number % SMALL) as usize];
-            number /= SMALL;
+        while number >= THREE_DIGITS {
+            groups[start] = three_digits(number % THREE_DIGITS);
+            number /= THREE_DIGITS;
             start -= 1;
         }
-        groups[start] = DIGITS[number as usize];
+        groups[start] = three_digits(number);
         self.text(&groups.as_flattened()[3 * start + padding(number)..]);
     }
 

@@ -257,6 +257,12 @@ impl Table {
         now_ns: u64,
         mut decide: impl FnMut(u64) -> Verdict<R>,
     ) -> R {
+        let first = self.first_home(fingerprint).slot(preferred(fingerprint));
+        if first.holds(fingerprint)
+            && let Ok(result) = first.update(fingerprint, &mut decide)
+        {
+            return result;
+        }
         let homes = self.homes(fingerprint);
         loop {
             match homes.find(fingerprint) {
