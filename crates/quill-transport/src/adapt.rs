@@ -15,7 +15,7 @@ use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 use quill_core::{BoxError, Budget, Peer, ResponseHead};
 
-use crate::body::{Body, BoxBody, Chunk, Full, RecvBody};
+use crate::body::{Body, BoxBody, Chunk, Empty, Full, RecvBody};
 use crate::error::{TransportError, TransportErrorKind};
 use crate::exchange::{HttpRequest, HttpResponse, Service};
 use crate::{fields, hyper_error};
@@ -93,6 +93,13 @@ impl<B> HttpBody<B> {
     /// Wraps a body.
     pub fn new(body: B) -> Self {
         Self { body }
+    }
+}
+
+/// An empty body: layers that answer in a service's place make theirs so.
+impl Default for HttpBody<BoxBody> {
+    fn default() -> Self {
+        Self::new(Box::pin(Empty))
     }
 }
 

@@ -1,11 +1,15 @@
 //! Middleware on both levels.
 
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::future::Either;
 use http::HeaderValue;
 use quill::{Code, Protocol};
 use tower::ServiceBuilder;
 
+use crate::peer::Http1;
 use crate::probe::{PROTOCOLS, ProbeRequest, ending, say, serve_with};
 
 #[tokio::test]
@@ -94,4 +98,45 @@ async fn http_layers_wrap_the_whole_exchange() {
         let response = served.client(protocol).one(say("x")).await.unwrap();
         assert_eq!(response.metadata().get("x-http"), Some("1"), "{protocol:?}");
     }
+}
+
+/// Answers `OPTIONS` itself, with the empty body of whatever type the service's
+/// bodies have: the shape of tower-http's CORS and its kin.
+#[derive(Clone)]
+struct Preflight<S>(S);
+
+impl<S, Sent, Body> tower::Service<http::Request<Sent>> for Preflight<S>
+where
+    S: tower::Service<http::Request<Sent>, Response = http::Response<Body>>,
+    Body: Default,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Either<Ready<Result<S::Response, S::Error>>, S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<Sent>) -> Self::Future {
+        if request.method() == http::Method::OPTIONS {
+            let mut answer = http::Response::new(Body::default());
+            *answer.status_mut() = http::StatusCode::NO_CONTENT;
+            return Either::Left(ready(Ok(answer)));
+        }
+        Either::Right(self.0.call(request))
+    }
+}
+
+#[tokio::test]
+async fn an_http_layer_can_answer_with_an_empty_body() {
+    let layer = tower::layer::layer_fn(Preflight);
+    let served = serve_with(|builder| builder.http_layer(layer)).await;
+    let mut connection = Http1::connect(&served.url).await;
+    let asked = "OPTIONS /probe.v1.ProbeService/One HTTP/1.1\r\nhost: x\r\n\r\n";
+    connection.write(asked).await;
+    let answer = connection.answer().await;
+    assert_eq!((answer.status, answer.text()), (204, ""));
+    let response = served.client(Protocol::Connect).one(say("x")).await;
+    assert_eq!(response.unwrap().message().text, "x");
 }

@@ -124,9 +124,12 @@ pub(super) fn decode(document: &[u8], status: Option<u16>) -> Option<Error> {
     let members: Map<String, Value> = serde_json::from_slice(document).ok()?;
     let text = |name: &str| members.get(name).and_then(Value::as_str);
     let status = status.or_else(|| u16::try_from(members.get("status")?.as_u64()?).ok());
-    let code = text("code").and_then(Code::from_name);
-    let code = code.unwrap_or_else(|| status.map_or(Code::Unknown, status::code_of_problem));
-    let message = text("detail").or_else(|| text("title")).unwrap_or_default();
+    let known = text("code").and_then(Code::from_name);
+    let code = known.unwrap_or_else(|| status.map_or(Code::Unknown, status::code_of_problem));
+    // Beside a code the title says nothing more, and the message may be empty;
+    // a problem of somebody else may have no more than its title.
+    let title = || text("title").filter(|_| known.is_none());
+    let message = text("detail").or_else(title).unwrap_or_default();
     let mut error = Error::new(code, message.to_owned());
     for detail in details(&members) {
         error = error.with_detail(&detail);
@@ -204,6 +207,22 @@ mod tests {
             let back = decode(&document, Some(status)).unwrap();
             assert_eq!((back.code(), back.message()), (code, "it failed"));
             assert_eq!(decode(&document, None).unwrap().code(), code);
+        }
+    }
+
+    #[test]
+    fn an_empty_message_stays_empty_and_a_title_stands_in_without_a_code() {
+        for code in Code::ALL {
+            let document = encode(&Error::new(code, ""), at(), PLENTY);
+            assert_eq!(decode(&document, None).unwrap().message(), "");
+        }
+        for (document, message) in [
+            (&br#"{"title":"Gone","status":410}"#[..], "Gone"),
+            (br#"{"title":"Gone","code":"no_such_code"}"#, "Gone"),
+            (br#"{"title":"Gone","detail":"since May"}"#, "since May"),
+            (br#"{"title":"Not found","code":"not_found"}"#, ""),
+        ] {
+            assert_eq!(decode(document, None).unwrap().message(), message);
         }
     }
 
