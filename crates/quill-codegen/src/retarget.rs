@@ -158,8 +158,13 @@ fn leading_path(trees: &[TokenTree], i: usize) -> Option<&TokenTree> {
 /// Whether a `::` after `before` starts a path rather than continuing one. After
 /// a `>` it does: types have no associated items of these names.
 fn starts_path(before: &[TokenTree]) -> bool {
-    let Some(TokenTree::Ident(last)) = before.last() else {
-        return true;
+    let last = match before {
+        // A lifetime (`&'a ::buffa::Message`) is two tokens, and ends no path.
+        [.., TokenTree::Punct(quote), TokenTree::Ident(_)] if quote.as_char() == '\'' => {
+            return true;
+        }
+        [.., TokenTree::Ident(last)] => last,
+        _ => return true,
     };
     // A keyword (`for ::buffa::Message`) ends no path, but `self` and its kin do.
     let last = last.to_string();
@@ -199,6 +204,14 @@ mod tests {
             "impl<'a> ::buffa::Message for ::buffa::X<'a> { fn f() -> ::buffa::A { a => ::serde::B, <::buffa::C>::d() } }",
             "impl<'a> ::quill::__private::buffa::Message for ::quill::__private::buffa::X<'a> { fn f() -> ::quill::__private::buffa::A \
              { a => ::quill::__private::serde::B, <::quill::__private::buffa::C>::d() } }",
+        );
+    }
+
+    #[test]
+    fn a_path_starts_after_a_lifetime() {
+        same(
+            "struct A<'a>(&'a ::buffa::MapView<'a, &'a str>);",
+            "struct A<'a>(&'a ::quill::__private::buffa::MapView<'a, &'a str>);",
         );
     }
 
