@@ -395,13 +395,14 @@ fn take_head(out: &mut Out) -> ResponseHead {
     out.take_head().unwrap_or_else(|| ResponseHead::new(500))
 }
 
-/// Whether a path could be that of a method: no empty, dot or escaped part.
+/// Whether a path is `/`, as the root's is in a browser, or could be that of a
+/// method: no empty, dot or escaped part.
 fn is_canonical(path: &str) -> bool {
     let Some(parts) = path.strip_prefix('/') else {
         return false;
     };
     let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('%');
-    parts.split('/').all(is_plain)
+    parts.is_empty() || parts.split('/').all(is_plain)
 }
 
 impl Body for ReplyBody {
@@ -439,11 +440,11 @@ mod tests {
 
     #[test]
     fn only_plain_paths_are_canonical() {
-        for path in ["/a.B/C", "/a", "/a/b/c"] {
+        for path in ["/", "/a.B/C", "/a", "/a/b/c"] {
             assert!(is_canonical(path), "{path}");
         }
         for path in [
-            "", "a/b", "/", "//a/b", "/a/b/", "/a/./b", "/a/../b", "/a%2fb/C", "*",
+            "", "a/b", "//", "//a/b", "/a/b/", "/a/./b", "/a/../b", "/a%2fb/C", "*",
         ] {
             assert!(!is_canonical(path), "{path}");
         }

@@ -47,6 +47,7 @@ async fn an_unknown_path_is_answered_in_the_protocol_that_asked() {
         "/no.Such/One",
         "/nope",
         "/a/b/c",
+        "/",
     ] {
         for protocol in [CONNECT, QUILL] {
             let answer = connection.post(path, &[protocol], "{}").await;
@@ -77,7 +78,7 @@ async fn a_path_that_is_not_canonical_is_400() {
         "/x/../probe.v1.ProbeService/One",
         "/probe.v1.ProbeService/%4fne",
         "/probe.v1.ProbeService%2fOne",
-        "/",
+        "//",
     ] {
         for protocol in [CONNECT, QUILL] {
             let answer = connection.post(path, &[protocol], "{}").await;
