@@ -83,10 +83,12 @@ async fn secure(
         .connect(name, socket)
         .await
         .map_err(|error| {
-            let message = format!(
-                "the TLS handshake with {endpoint} failed: {}",
+            let cause = if is_answered_without_tls(&error) {
+                "what listens there does not speak TLS; http:// is for servers without".to_owned()
+            } else {
                 chain(&error)
-            );
+            };
+            let message = format!("the TLS handshake with {endpoint} failed: {cause}");
             TransportError::new(TransportErrorKind::Tls, message)
                 .unprocessed()
                 .with_source(error)
@@ -98,6 +100,15 @@ async fn secure(
     };
     let io = Io::Client(Box::new(stream));
     Ok(Dialed { io, version })
+}
+
+/// Whether a handshake failed because the peer's bytes are no record of TLS.
+fn is_answered_without_tls(error: &io::Error) -> bool {
+    let cause = error
+        .get_ref()
+        .and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    let not_a_record = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
+    cause == Some(&not_a_record)
 }
 
 #[cfg(unix)]

@@ -127,6 +127,17 @@ async fn a_server_that_is_not_trusted_is_refused() {
 }
 
 #[tokio::test]
+async fn a_server_without_tls_is_told() {
+    let listener = Listener::bind("127.0.0.1:0").await.unwrap();
+    let running = HttpServer::new(listener).start(Shared::default());
+    let tls = ClientTls::builder().build().unwrap();
+    let channel = connect(&running, ClientOptions::default(), tls);
+    let error = described(&channel).await.unwrap_err();
+    assert_eq!(error.kind(), TransportErrorKind::Tls, "{error}");
+    assert!(error.to_string().contains("does not speak TLS"), "{error}");
+}
+
+#[tokio::test]
 async fn the_name_of_the_server_can_be_given() {
     let authority = Authority::new();
     let (chain, key) = authority.issue("inner.example");
