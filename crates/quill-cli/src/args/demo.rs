@@ -15,7 +15,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
     /// Address to listen on; port 0 takes a free one
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
     pub(crate) listen: String,
     /// Write the port to this file once connections are accepted
     #[arg(long, value_name = "FILE")]
@@ -23,4 +23,16 @@ pub(crate) struct DemoArgs {
     /// Let a page of this origin call the demo from a browser; repeatable
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     pub(crate) cors_origins: Vec<String>,
+}
+
+/// Whether the machine has the address, binding tells.
+fn address(text: &str) -> Result<String, String> {
+    let has_port = |text: &str| {
+        text.rsplit_once(':')
+            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+    };
+    if text.starts_with("unix:") || has_port(text) {
+        return Ok(text.to_owned());
+    }
+    Err("write host:port, such as 127.0.0.1:8080, or unix:/path".to_owned())
 }

@@ -71,6 +71,16 @@ fn a_busy_port_is_told_with_the_way_out() {
 }
 
 #[test]
+fn what_is_no_address_is_bad_input() {
+    for bad in ["8080", "localhost", ":8080", "127.0.0.1:http"] {
+        let mut command = quill();
+        command.args(["demo", "--listen", bad]);
+        let error = run(command, b"").error(2);
+        assert!(error.contains("host:port"), "{bad}: {error}");
+    }
+}
+
+#[test]
 fn a_port_file_that_cant_be_written_is_told() {
     let mut command = quill();
     command.args([
