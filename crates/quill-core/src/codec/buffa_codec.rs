@@ -5,6 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::any_types;
 use super::deep_stack;
 use super::json_limits;
 use super::{Codec, CodecError, DecodeLimits, Format};
@@ -34,7 +35,7 @@ where
             Format::Proto => message
                 .try_encode(out)
                 .map_err(|error| CodecError::new(format!("the message can't be encoded: {error}"))),
-            Format::Json => serde_json::to_writer(out.writer(), message)
+            Format::Json => encode_json(message, out)
                 .map_err(|error| CodecError::new(format!("the message has no JSON form: {error}"))),
         }
     }
@@ -56,15 +57,24 @@ fn decode_proto<T: Message>(bytes: &[u8], limits: &DecodeLimits) -> Result<T, Co
         .map_err(|error| CodecError::new(format!("the message is no valid protobuf: {error}")))
 }
 
-fn decode_json<T: DeserializeOwned + Send>(
+fn encode_json<T: Serialize + 'static>(message: &T, out: &mut BytesMut) -> Result<(), String> {
+    any_types::register_well_known();
+    any_types::check_whole(message)?;
+    serde_json::to_writer(out.writer(), message).map_err(|error| error.to_string())
+}
+
+fn decode_json<T: DeserializeOwned + Send + 'static>(
     bytes: &[u8],
     limits: &DecodeLimits,
 ) -> Result<T, CodecError> {
+    any_types::register_well_known();
     let levels = json_limits::check(bytes, limits)?;
-    deep_stack::with_levels(levels, || parse_json(bytes)).map_err(|error| {
+    let message = deep_stack::with_levels(levels, || parse_json(bytes)).map_err(|error| {
         CodecError::new("the JSON message nests too deep for the memory there is")
             .with_source(error)
-    })?
+    })??;
+    any_types::check_whole(&message).map_err(CodecError::new)?;
+    Ok(message)
 }
 
 fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
