@@ -296,7 +296,8 @@ impl AnyRule<'_> {
     }
 
     fn holds_any(&self, field: &syn::Type) -> bool {
-        names_any(field) || below_oneofs(&text(field)).is_some_and(|oneof| self.oneofs.contains(oneof))
+        names_any(field)
+            || below_oneofs(&text(field)).is_some_and(|oneof| self.oneofs.contains(oneof))
     }
 
     /// Puts the check behind what `deserialize` does.

@@ -1,6 +1,6 @@
 //! The codec of messages that `quill-codegen` generates.
 
-use ::buffa::{DecodeOptions, Message, MessageName};
+use ::buffa::{DecodeError, DecodeOptions, Message, MessageName};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,8 +14,8 @@ use crate::error::{Detail, Error, ErrorDetail};
 /// The codec of `buffa` messages, Quill's default message library.
 ///
 /// JSON follows the ProtoJSON mapping; fields that the schema does not know are
-/// ignored, so that a client may be newer than its server. A JSON message that
-/// nests deeper than six levels is parsed on a thread with a stack for it.
+/// ignored, so that a client may be newer than its server. A message that nests
+/// deeper than six levels is decoded on a thread with a stack for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuffaCodec;
 
@@ -49,12 +49,28 @@ where
 }
 
 fn decode_proto<T: Message>(bytes: &[u8], limits: &DecodeLimits) -> Result<T, CodecError> {
-    DecodeOptions::new()
-        .with_recursion_limit(limits.depth_max)
+    decode_within(limits, |options| options.decode_from_slice(bytes))
+}
+
+/// Decodes with the few levels that fit on any stack, and what nests deeper
+/// once more, on a stack for it: how deep a message nests is known only then.
+fn decode_within<T: Send>(
+    limits: &DecodeLimits,
+    decode: impl Fn(&DecodeOptions) -> Result<T, DecodeError> + Sync,
+) -> Result<T, CodecError> {
+    let options = DecodeOptions::new()
         .with_unknown_field_limit(limits.unknown_fields_max)
-        .with_element_memory_limit(limits.element_bytes_max)
-        .decode_from_slice(bytes)
-        .map_err(|error| CodecError::new(format!("the message is no valid protobuf: {error}")))
+        .with_element_memory_limit(limits.element_bytes_max);
+    let here = limits.depth_max.min(deep_stack::LEVELS_INLINE);
+    let mut decoded = decode(&options.clone().with_recursion_limit(here));
+    if matches!(decoded, Err(DecodeError::RecursionLimitExceeded)) && here < limits.depth_max {
+        let deep = options.with_recursion_limit(limits.depth_max);
+        let levels = usize::try_from(limits.depth_max).unwrap_or(usize::MAX);
+        decoded = deep_stack::with_levels(levels, || decode(&deep)).map_err(|error| {
+            CodecError::new("the message nests too deep for the memory there is").with_source(error)
+        })?;
+    }
+    decoded.map_err(|error| CodecError::new(format!("the message is no valid protobuf: {error}")))
 }
 
 fn encode_json<T: Serialize + 'static>(message: &T, out: &mut BytesMut) -> Result<(), String> {

@@ -204,7 +204,7 @@ async fn enums() {
             r#"{"shadeByName": {"a": "SHADE_DARK"}}"#,
         ),
         (r#""nothing": null"#, "{}"),
-        (r#""noThings": [null]"#, r#"{"noThings": [null]}"#),
+        (r#""noThings": [null]"#, r#"{"noThings": ["NULL_VALUE"]}"#),
         (r#""nothing": "NULL_VALUE""#, "{}"),
     ])
     .await;
