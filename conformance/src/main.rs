@@ -11,10 +11,6 @@ mod service;
 
 use std::process::ExitCode;
 
-use buffa::type_registry::{TypeRegistry, set_type_registry};
-
-use crate::proto::register_types;
-
 /// Generated from the suite's `.proto` files.
 #[allow(
     unreachable_pub,
@@ -25,11 +21,8 @@ mod proto {
 }
 
 fn main() -> ExitCode {
-    // Requests hold messages in `Any`, which JSON writes by their type.
-    let mut types = TypeRegistry::new();
-    register_types(&mut types);
-    quill::types::register_wkt_types(&mut types);
-    set_type_registry(types);
+    // Requests hold messages in `Any`, and not all are sent by a generated client.
+    quill::types::register_types(proto::register_types);
 
     let mode = std::env::args().nth(1).unwrap_or_default();
     match run(&mode) {

@@ -21,6 +21,7 @@ mod diagnostic;
 mod docs;
 mod error;
 mod identifiers;
+mod json_rules;
 mod names;
 mod options;
 mod package;

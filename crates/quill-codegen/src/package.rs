@@ -8,6 +8,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use crate::error::Error;
+use crate::json_rules;
 use crate::names::Names;
 use crate::retarget::Retarget;
 use crate::schema::{self, Schema};
@@ -141,12 +142,14 @@ impl Package<'_> {
                 "the code for package {package:?} is no Rust: {error}"
             ))
         };
-        let parsed = syn::parse_file(&messages.content).map_err(broken)?;
+        let mut parsed = syn::parse_file(&messages.content).map_err(broken)?;
+        json_rules::apply(&mut parsed, self.retarget.runtime());
         let mut names = names_of(&parsed, &self.child_packages(&messages.package));
+        let registers = parsed.items.iter().any(registers_types);
         let mut tokens = self.shadowed.unmark(parsed);
         tokens.extend(
             self.shadowed
-                .unmark_tokens(self.services(&mut names, warnings)?),
+                .unmark_tokens(self.services(&mut names, registers, warnings)?),
         );
         tokens.extend(self.descriptor_set());
         let mut file: syn::File = syn::parse2(self.retarget.rewrite(tokens)).map_err(broken)?;
@@ -161,6 +164,7 @@ impl Package<'_> {
     fn services(
         &self,
         names: &mut Names,
+        registers: bool,
         warnings: &mut Vec<String>,
     ) -> Result<TokenStream, Error> {
         let mut reader = Reader {
@@ -175,6 +179,7 @@ impl Package<'_> {
                 out.extend(write::items(
                     &service,
                     self.settings.emit,
+                    registers,
                     self.retarget.runtime(),
                 ));
             }
@@ -237,6 +242,17 @@ fn names_of(file: &syn::File, modules: &[String]) -> Names {
         _ => None,
     });
     items.chain(modules.iter().cloned()).collect()
+}
+
+/// Whether this is the module in which a package with messages names their types.
+fn registers_types(item: &syn::Item) -> bool {
+    let syn::Item::Mod(module) = item else {
+        return false;
+    };
+    let mut items = module.content.iter().flat_map(|(_, items)| items);
+    module.ident == "__buffa"
+        && items
+            .any(|item| matches!(item, syn::Item::Fn(item) if item.sig.ident == "register_types"))
 }
 
 fn last_name(tree: &syn::UseTree) -> Option<String> {

@@ -30,15 +30,22 @@ impl Emit {
     }
 }
 
-/// The items of `service`; `rt` is the runtime's module.
-pub(crate) fn items(service: &Service, emit: Emit, rt: &TokenStream) -> TokenStream {
+/// The items of `service`; `registers` says that the package has types to
+/// register, and `rt` is the runtime's module.
+pub(crate) fn items(
+    service: &Service,
+    emit: Emit,
+    registers: bool,
+    rt: &TokenStream,
+) -> TokenStream {
+    let register = registers.then(|| quote! { #rt::register_types(__buffa::register_types); });
     let mut out = TokenStream::new();
     if emit.server {
         out.extend(definition(service, rt));
-        out.extend(server(service, rt));
+        out.extend(server(service, register.as_ref(), rt));
     }
     if emit.client {
-        out.extend(client(service, rt));
+        out.extend(client(service, register.as_ref(), rt));
     }
     if emit.server || emit.client {
         out.extend(descriptors(service, rt));
@@ -132,8 +139,8 @@ fn definition(service: &Service, rt: &TokenStream) -> TokenStream {
     }
 }
 
-/// What registers an implementation with a server.
-fn server(service: &Service, rt: &TokenStream) -> TokenStream {
+/// What registers an implementation with a server, and what may be in an `Any`.
+fn server(service: &Service, register: Option<&TokenStream>, rt: &TokenStream) -> TokenStream {
     let Service {
         definition,
         server,
@@ -184,6 +191,7 @@ fn server(service: &Service, rt: &TokenStream) -> TokenStream {
             }
 
             fn routes(self, #router: &mut #rt::Routes) {
+                #register
                 #(#methods)*
             }
         }
@@ -210,7 +218,7 @@ fn handler(service: &Service, method: &Method, rt: &TokenStream) -> TokenStream 
 }
 
 /// The typed client.
-fn client(service: &Service, rt: &TokenStream) -> TokenStream {
+fn client(service: &Service, register: Option<&TokenStream>, rt: &TokenStream) -> TokenStream {
     let Service {
         client,
         module,
@@ -240,11 +248,12 @@ fn client(service: &Service, rt: &TokenStream) -> TokenStream {
             pub async fn connect(
                 url: impl ::core::convert::AsRef<str>,
             ) -> ::core::result::Result<Self, #rt::ConnectError> {
-                ::core::result::Result::Ok(Self(#rt::QuillClient::connect(url).await?))
+                ::core::result::Result::Ok(Self::new(#rt::QuillClient::connect(url).await?))
             }
 
             /// Calls through a client that is set up already.
             pub fn new(client: #rt::QuillClient) -> Self {
+                #register
                 Self(client)
             }
 

@@ -8,6 +8,8 @@ use bytes::{Bytes, BytesMut};
 use crate::error::BoxError;
 
 #[cfg(feature = "buffa")]
+mod any_types;
+#[cfg(feature = "buffa")]
 mod buffa_codec;
 #[cfg(feature = "buffa")]
 mod buffa_view_codec;
@@ -15,6 +17,8 @@ mod buffa_view_codec;
 mod deep_stack;
 #[cfg(feature = "buffa")]
 mod json_limits;
+#[cfg(feature = "buffa")]
+pub use any_types::{HoldsAny, register_types};
 #[cfg(feature = "buffa")]
 pub use buffa_codec::BuffaCodec;
 #[cfg(feature = "buffa")]

@@ -34,7 +34,7 @@ pub use call::{
 pub use cancellation::{Cancellation, Cancelled};
 pub use code::Code;
 #[cfg(feature = "buffa")]
-pub use codec::{BuffaCodec, BuffaViewCodec};
+pub use codec::{BuffaCodec, BuffaViewCodec, HoldsAny, register_types};
 pub use codec::{Codec, CodecError, DecodeLimits, Encodable, Format, Outgoing, RawCodec};
 pub use context::{CallContext, Scoped};
 pub use deadline::Deadline;

@@ -63,19 +63,15 @@ pub mod tls {
 }
 
 /// Well-known types of protobuf, such as `Timestamp`, and what an `Any` needs to
-/// be JSON: a registry of the types that may be in one, set once at the start.
+/// be JSON: the types that may be in one.
 ///
-/// ```
-/// use quill::types::{TypeRegistry, register_wkt_types, set_type_registry};
-///
-/// let mut registry = TypeRegistry::new();
-/// register_wkt_types(&mut registry);
-/// // And those of each generated package: `register_types(&mut registry)`.
-/// set_type_registry(registry);
-/// ```
+/// Those here are always known, and so are the messages of a package whose
+/// generated server or client is used. Other packages are registered by a line
+/// each, before the first call: `register_types(common::v1::register_types)`.
 pub mod types {
-    pub use buffa::type_registry::{TypeRegistry, set_type_registry};
+    pub use buffa::type_registry::TypeRegistry;
     pub use buffa_types::*;
+    pub use quill_core::register_types;
 }
 
 /// What generated code names. Not for use by hand: it changes without notice.

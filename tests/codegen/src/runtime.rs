@@ -10,8 +10,8 @@ use bytes::{Bytes, BytesMut};
 pub use futures_core::Stream;
 use futures_util::stream::{self, StreamExt as _};
 pub use quill_core::{
-    BuffaCodec, BuffaViewCodec, Codec, Error, HeldStream, Idempotency, IntoStreamingRequest,
-    Method, MethodKind, Request, Response, Streaming,
+    BuffaCodec, BuffaViewCodec, Codec, Error, HeldStream, HoldsAny, Idempotency,
+    IntoStreamingRequest, Method, MethodKind, Request, Response, Streaming, register_types,
 };
 use quill_core::{CodecError, DecodeLimits, Format, Inbound, MessageEncoding};
 pub use {buffa, buffa_descriptor, buffa_types, serde};

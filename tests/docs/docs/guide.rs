@@ -35,6 +35,14 @@ async fn several_services() -> Result<RunningServer, ServeError> {
     Ok(server)
 }
 
+mod common {
+    pub(crate) use quill_examples::greet as v1;
+}
+
+fn types_of_messages_alone() {
+    quill::types::register_types(common::v1::register_types);
+}
+
 fn build_script() {
     quill_codegen::Builder::new()
         .compile_descriptor_set("api.binpb")

@@ -1,10 +1,11 @@
 //! The codec of messages that `quill-codegen` generates.
 
-use ::buffa::{DecodeOptions, Message, MessageName};
+use ::buffa::{DecodeError, DecodeOptions, Message, MessageName};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::any_types;
 use super::deep_stack;
 use super::json_limits;
 use super::{Codec, CodecError, DecodeLimits, Format};
@@ -13,8 +14,8 @@ use crate::error::{Detail, Error, ErrorDetail};
 /// The codec of `buffa` messages, Quill's default message library.
 ///
 /// JSON follows the ProtoJSON mapping; fields that the schema does not know are
-/// ignored, so that a client may be newer than its server. A JSON message that
-/// nests deeper than six levels is parsed on a thread with a stack for it.
+/// ignored, so that a client may be newer than its server. A message that nests
+/// deeper than six levels is decoded on a thread with a stack for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuffaCodec;
 
@@ -34,7 +35,7 @@ where
             Format::Proto => message
                 .try_encode(out)
                 .map_err(|error| CodecError::new(format!("the message can't be encoded: {error}"))),
-            Format::Json => serde_json::to_writer(out.writer(), message)
+            Format::Json => encode_json(message, out)
                 .map_err(|error| CodecError::new(format!("the message has no JSON form: {error}"))),
         }
     }
@@ -48,23 +49,48 @@ where
 }
 
 fn decode_proto<T: Message>(bytes: &[u8], limits: &DecodeLimits) -> Result<T, CodecError> {
-    DecodeOptions::new()
-        .with_recursion_limit(limits.depth_max)
-        .with_unknown_field_limit(limits.unknown_fields_max)
-        .with_element_memory_limit(limits.element_bytes_max)
-        .decode_from_slice(bytes)
-        .map_err(|error| CodecError::new(format!("the message is no valid protobuf: {error}")))
+    decode_within(limits, |options| options.decode_from_slice(bytes))
 }
 
-fn decode_json<T: DeserializeOwned + Send>(
+/// Decodes with the few levels that fit on any stack, and what nests deeper
+/// once more, on a stack for it: how deep a message nests is known only then.
+fn decode_within<T: Send>(
+    limits: &DecodeLimits,
+    decode: impl Fn(&DecodeOptions) -> Result<T, DecodeError> + Sync,
+) -> Result<T, CodecError> {
+    let options = DecodeOptions::new()
+        .with_unknown_field_limit(limits.unknown_fields_max)
+        .with_element_memory_limit(limits.element_bytes_max);
+    let here = limits.depth_max.min(deep_stack::LEVELS_INLINE);
+    let mut decoded = decode(&options.clone().with_recursion_limit(here));
+    if matches!(decoded, Err(DecodeError::RecursionLimitExceeded)) && here < limits.depth_max {
+        let deep = options.with_recursion_limit(limits.depth_max);
+        let levels = usize::try_from(limits.depth_max).unwrap_or(usize::MAX);
+        decoded = deep_stack::with_levels(levels, || decode(&deep)).map_err(|error| {
+            CodecError::new("the message nests too deep for the memory there is").with_source(error)
+        })?;
+    }
+    decoded.map_err(|error| CodecError::new(format!("the message is no valid protobuf: {error}")))
+}
+
+fn encode_json<T: Serialize + 'static>(message: &T, out: &mut BytesMut) -> Result<(), String> {
+    any_types::register_well_known();
+    any_types::check_whole(message)?;
+    serde_json::to_writer(out.writer(), message).map_err(|error| error.to_string())
+}
+
+fn decode_json<T: DeserializeOwned + Send + 'static>(
     bytes: &[u8],
     limits: &DecodeLimits,
 ) -> Result<T, CodecError> {
+    any_types::register_well_known();
     let levels = json_limits::check(bytes, limits)?;
-    deep_stack::with_levels(levels, || parse_json(bytes)).map_err(|error| {
+    let message = deep_stack::with_levels(levels, || parse_json(bytes)).map_err(|error| {
         CodecError::new("the JSON message nests too deep for the memory there is")
             .with_source(error)
-    })?
+    })??;
+    any_types::check_whole(&message).map_err(CodecError::new)?;
+    Ok(message)
 }
 
 fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {

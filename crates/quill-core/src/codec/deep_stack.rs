@@ -9,7 +9,7 @@ use std::thread;
 const LEVEL_BYTES: usize = 256 * 1024;
 
 /// So many levels fit on the stack that a runtime's thread has, 2 MiB.
-const LEVELS_INLINE: usize = 6;
+pub(super) const LEVELS_INLINE: u32 = 6;
 
 /// Runs `work`, which recurses `levels` deep: here, or on a thread with a stack
 /// for it, while this one waits. Of such a stack only what is used takes memory.
@@ -20,13 +20,13 @@ pub(super) fn with_levels<T: Send>(
     levels: usize,
     work: impl FnOnce() -> T + Send,
 ) -> io::Result<T> {
-    if levels <= LEVELS_INLINE {
+    if levels <= LEVELS_INLINE as usize {
         return Ok(work());
     }
     thread::scope(|scope| {
         let stack_bytes = levels.saturating_mul(LEVEL_BYTES);
         let deep = thread::Builder::new()
-            .name("quill-deep-json".to_owned())
+            .name("quill-deep".to_owned())
             .stack_size(stack_bytes)
             .spawn_scoped(scope, work)?;
         deep.join().or_else(|panic| panic::resume_unwind(panic))

@@ -1,13 +1,10 @@
 //! A service that sends every kind of field there and back.
 
-use std::sync::Once;
-
 use buffa::Message as _;
-use buffa::type_registry::{TypeRegistry, set_type_registry};
 use quill::{Error, Request, Response};
 
 use crate::probe::proto::{
-    Encoded, Endless, EndlessServer, EndlessService, Kinds, KindsServer, KindsService,
+    Encoded, Endless, EndlessServer, EndlessService, Holder, Kinds, KindsServer, KindsService,
 };
 use crate::probe::{Served, serve_with};
 
@@ -15,6 +12,10 @@ struct Echo;
 
 impl KindsService for Echo {
     async fn echo(&self, request: Request<Kinds>) -> Result<Response<Kinds>, Error> {
+        Ok(request.into_inner().into())
+    }
+
+    async fn hold(&self, request: Request<Holder>) -> Result<Response<Holder>, Error> {
         Ok(request.into_inner().into())
     }
 
@@ -31,19 +32,7 @@ impl EndlessService for Echo {
     }
 }
 
-/// Lets JSON write the message in an `Any` by its type.
-fn register_types() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let mut types = TypeRegistry::new();
-        crate::probe::proto::register_types(&mut types);
-        quill::types::register_wkt_types(&mut types);
-        set_type_registry(types);
-    });
-}
-
 pub(super) async fn serve_kinds() -> Served {
-    register_types();
     serve_with(|builder| {
         builder
             .service(KindsServer::new(Echo))
