@@ -34,22 +34,22 @@ struct Case {
 const CASES: &[Case] = &[
     Case {
         name: "check",
-        limit: 218,
+        limit: 212,
         run: check,
     },
     Case {
         name: "check_now",
-        limit: 184,
+        limit: 179,
         run: check_now,
     },
     Case {
         name: "check_now_ip",
-        limit: 183,
+        limit: 178,
         run: check_now_ip,
     },
     Case {
         name: "check_refused",
-        limit: 478,
+        limit: 414,
         run: check_refused,
     },
     Case {
@@ -59,22 +59,22 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "keyed_check",
-        limit: 196,
+        limit: 190,
         run: keyed_check,
     },
     Case {
         name: "direct_check",
-        limit: 53,
+        limit: 50,
         run: direct_check,
     },
     Case {
         name: "client_ip_trusted_proxy",
-        limit: 990,
+        limit: 880,
         run: client_ip_trusted_proxy,
     },
     Case {
         name: "client_ip_untrusted_peer",
-        limit: 122,
+        limit: 45,
         run: client_ip_untrusted_peer,
     },
 ];

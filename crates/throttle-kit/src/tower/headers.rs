@@ -144,7 +144,7 @@ static DIGITS: [[u8; 10]; THREE_DIGITS as usize] = {
 /// A number that [`DIGITS`] has: one below 1000, or a round one, as limits are.
 fn round_number(mut number: u64) -> Option<&'static [u8]> {
     let mut end = 3;
-    while number >= THREE_DIGITS && number % 10 == 0 {
+    while number >= THREE_DIGITS && number.is_multiple_of(10) {
         number /= 10;
         end += 1;
     }
