@@ -7,9 +7,9 @@ _default:
 ci *steps:
     .ci/run {{ steps }}
 
-# Format every crate
+# Format every crate of every workspace
 fmt:
-    cargo fmt --all
+    for manifest in Cargo.toml conformance/Cargo.toml compare/Cargo.toml fuzz/Cargo.toml; do cargo fmt --manifest-path "$manifest" --all || exit 1; done
 
 # Lints, as strict as in CI
 lint:

@@ -305,7 +305,9 @@ impl Seen {
     fn finish(self, result: Result<(), Error>, unsent: usize) -> ClientResponseResult {
         let error = result.err();
         // An error has its metadata with it.
-        let trailers = error.as_ref().map_or(&self.trailers, Error::received_metadata);
+        let trailers = error
+            .as_ref()
+            .map_or(&self.trailers, Error::received_metadata);
         ClientResponseResult {
             response_headers: to_headers(&self.headers),
             payloads: self.payloads,

@@ -40,7 +40,10 @@ fuzz_target!(|input: &[u8]| {
 
     // Nobody's header counts but a proxy's.
     let direct = resolve_client_identity(&headers, Some(client), &config(0)).expect("a peer");
-    assert_eq!((direct.ip, direct.source), (client, ClientIpSource::PeerSocket));
+    assert_eq!(
+        (direct.ip, direct.source),
+        (client, ClientIpSource::PeerSocket)
+    );
 
     // Whatever is found is an address in its shortest form.
     let hops = usize::from(which >> 2);
@@ -49,7 +52,11 @@ fuzz_target!(|input: &[u8]| {
 
     // What a proxy appends hides all that the client wrote: on a line of its
     // own, and behind a comma on the client's last line.
-    let entry = if name == header::FORWARDED { "for=203.0.113.7" } else { "203.0.113.7" };
+    let entry = if name == header::FORWARDED {
+        "for=203.0.113.7"
+    } else {
+        "203.0.113.7"
+    };
     let mut appended = headers.clone();
     appended.append(&name, HeaderValue::from_static(entry));
     let joined = headers.get_all(&name).iter().map(HeaderValue::as_bytes);
@@ -58,6 +65,9 @@ fuzz_target!(|input: &[u8]| {
     on_one_line.append(&name, HeaderValue::from_bytes(&joined).expect("of values"));
     for headers in [appended, on_one_line] {
         let seen = resolve_client_identity(&headers, Some(proxy), &config(0)).expect("a peer");
-        assert_eq!((seen.ip, seen.source), (client, ClientIpSource::ForwardedHeader));
+        assert_eq!(
+            (seen.ip, seen.source),
+            (client, ClientIpSource::ForwardedHeader)
+        );
     }
 });

@@ -12,7 +12,11 @@ fuzz_target!(|input: &[u8]| {
     let Some((which, bytes)) = input.split_first() else {
         return;
     };
-    let from = if which & 1 == 0 { Format::Proto } else { Format::Json };
+    let from = if which & 1 == 0 {
+        Format::Proto
+    } else {
+        Format::Json
+    };
     let mut limits = DecodeLimits::default();
     // A few bytes of input reach a bound of this size.
     limits.element_bytes_max = 64 * 1024;

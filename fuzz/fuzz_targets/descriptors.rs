@@ -11,11 +11,11 @@ use libfuzzer_sys::fuzz_target;
 use quill::DecodeLimits;
 
 // The command is a binary; these are the files of it that read what a server says.
+#[path = "../../crates/quill-cli/src/schema/file_set.rs"]
+mod file_set;
 #[allow(dead_code)]
 #[path = "../../crates/quill-cli/src/message_type.rs"]
 mod message_type;
-#[path = "../../crates/quill-cli/src/schema/file_set.rs"]
-mod file_set;
 #[allow(dead_code)]
 #[path = "../../crates/quill-cli/src/schema/reflection_files.rs"]
 mod reflection_files;
@@ -55,7 +55,11 @@ fuzz_target!(|input: &[u8]| {
     let pool = Arc::new(pool);
     for service in pool.services() {
         for method in service.methods() {
-            assert!(!MessageType::new(Arc::clone(&pool), method.input()).full_name().is_empty());
+            assert!(
+                !MessageType::new(Arc::clone(&pool), method.input())
+                    .full_name()
+                    .is_empty()
+            );
         }
     }
     for descriptor in pool.messages().iter().take(TYPES_MAX) {

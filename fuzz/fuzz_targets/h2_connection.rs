@@ -23,7 +23,9 @@ fuzz_target!(|input: &[u8]| {
 fn talk(which: u8, bytes: &[u8], piece_bytes: usize) -> (String, Vec<u8>) {
     let mut end = if which & 1 == 0 {
         let mut end = Connection::server(Config::default());
-        end.receive(&mut BytesMut::from(&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..]));
+        end.receive(&mut BytesMut::from(
+            &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..],
+        ));
         end
     } else {
         let mut end = Connection::client(Config::default());
@@ -51,7 +53,11 @@ fn answer(end: &mut Connection, event: Event) {
             end.send_head(key, &ResponseHead::new(200), &[], false);
             end.send_data(key, &mut Bytes::from_static(&[7; 300]), false, 1000);
         }
-        Event::Data { key, data, end: ended } => {
+        Event::Data {
+            key,
+            data,
+            end: ended,
+        } => {
             end.release(key, u32::try_from(data.len()).unwrap_or(u32::MAX));
             end.send_data(key, &mut Bytes::from_static(b"more"), ended, 1000);
         }
@@ -66,7 +72,9 @@ fn written(end: &mut Connection) -> Vec<u8> {
         let mut slices = [IoSlice::new(&[]); 16];
         let filled = end.output().slices(&mut slices);
         let before = all.len();
-        slices[..filled].iter().for_each(|slice| all.extend_from_slice(slice));
+        slices[..filled]
+            .iter()
+            .for_each(|slice| all.extend_from_slice(slice));
         let count = all.len() - before;
         end.output_mut().advance(count);
     }

@@ -14,15 +14,27 @@ use quill_core::{
     Code, Encodable, Error, Format, Idempotency, Metadata, Method, RawCodec, RequestHead,
 };
 use quill_fuzz::KINDS;
-use quill_wire::{
-    Call, Decode, Decoder, Encode, Event, Out, Protocol, Side, Wire, WireOptions,
-};
+use quill_wire::{Call, Decode, Decoder, Encode, Event, Out, Protocol, Side, Wire, WireOptions};
 
 /// The most that every protocol's header holds, in milliseconds.
 const TIMEOUT_MAX: Duration = Duration::from_millis(9_999_999_999);
 
 fuzz_target!(|input: &[u8]| {
-    let [which, how, t0, t1, t2, t3, t4, t5, t6, t7, metadata_bytes, rest @ ..] = input else {
+    let [
+        which,
+        how,
+        t0,
+        t1,
+        t2,
+        t3,
+        t4,
+        t5,
+        t6,
+        t7,
+        metadata_bytes,
+        rest @ ..,
+    ] = input
+    else {
         return;
     };
     let (lines, message) = rest.split_at(rest.len().min(usize::from(*metadata_bytes)));
@@ -60,7 +72,9 @@ fuzz_target!(|input: &[u8]| {
         if call.method.kind().server_streams() {
             encoder.head(&metadata, &mut out);
             if let Ok(answer) = result {
-                encoder.message(answer, &mut out).expect("it is not too large");
+                encoder
+                    .message(answer, &mut out)
+                    .expect("it is not too large");
             }
             encoder.end(result.map(|_| ()), &Metadata::new(), &mut out);
         } else {
@@ -103,12 +117,22 @@ fn outgoing(which: u8, how: u8) -> Call {
     options.compress_bytes_min = 1;
     options.use_get = bit(2);
     let method = Method::new("/a.B/C", kind).with_idempotency(Idempotency::NoSideEffects);
-    let format = if which >> 6 & 1 == 1 { Format::Json } else { Format::Proto };
-    Call::outgoing(protocol.wire(kind), Arc::new(method), format, Arc::new(options))
+    let format = if which >> 6 & 1 == 1 {
+        Format::Json
+    } else {
+        Format::Proto
+    };
+    Call::outgoing(
+        protocol.wire(kind),
+        Arc::new(method),
+        format,
+        Arc::new(options),
+    )
 }
 
 fn open(head: &RequestHead, call: &Call) -> Call {
-    let opened = Wire::recognise(head).open(head, Arc::clone(&call.method), Arc::clone(&call.options));
+    let opened =
+        Wire::recognise(head).open(head, Arc::clone(&call.method), Arc::clone(&call.options));
     let (taken, opened) = opened.unwrap_or_else(|refusal| panic!("{refusal:?} of {head:?}"));
     opened.unwrap_or_else(|error| panic!("{error} of {head:?}"));
     taken

@@ -125,11 +125,18 @@ impl Held {
     pub fn set(&mut self, bytes: usize) -> Result<(), OverBudget> {
         if bytes > self.bytes {
             self.budget.take(bytes - self.bytes)?;
-        } else if bytes < self.bytes {
-            self.budget.give_back(self.bytes - bytes);
+            self.bytes = bytes;
         }
-        self.bytes = bytes;
+        self.lower(bytes);
         Ok(())
+    }
+
+    /// Holds no more than this many bytes from now on.
+    pub fn lower(&mut self, bytes: usize) {
+        if bytes < self.bytes {
+            self.budget.give_back(self.bytes - bytes);
+            self.bytes = bytes;
+        }
     }
 
     /// Another share of the same budget.
@@ -141,9 +148,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.budget.give_back(self.bytes);
-        }
+        self.lower(0);
     }
 }
 
@@ -184,6 +189,10 @@ mod tests {
         first.set(1).unwrap();
         second.set(8).unwrap();
         assert_eq!(server.held_bytes(), 9);
+        second.lower(9);
+        assert_eq!(server.held_bytes(), 9);
+        second.lower(4);
+        assert_eq!((other.held_bytes(), server.held_bytes()), (4, 5));
         drop((first, second));
         assert_eq!((one.held_bytes(), server.held_bytes()), (0, 0));
     }

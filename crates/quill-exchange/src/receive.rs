@@ -18,7 +18,7 @@ use crate::transport_error::from_transport;
 /// body that no one asked for.
 #[derive(Debug)]
 pub struct Receiver {
-    /// `None` once the call was refused: what the decoder held is gone.
+    /// `None` once the half broke or was refused: what the decoder held is gone.
     decoder: Option<Decoder>,
     body: Option<RecvBody>,
     side: Side,
@@ -123,6 +123,16 @@ impl Receiver {
     /// A body that broke, or whose bytes break the protocol or a limit; or which
     /// stops inside a message while there is no budget to hold that.
     pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Event>, Error>> {
+        let event = std::task::ready!(self.poll_undelivered(cx));
+        // What was part of a message is the caller's now.
+        let bytes = self.decoder.as_ref().map_or(0, Decode::held_bytes);
+        self.lower(bytes);
+        Poll::Ready(event)
+    }
+
+    /// As [`poll_event`](Self::poll_event), for an event that waits here on: its
+    /// share is kept, so that no other call takes that in between.
+    fn poll_undelivered(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Event>, Error>> {
         loop {
             let Some(decoder) = &mut self.decoder else {
                 return Poll::Ready(Ok(None));
@@ -153,9 +163,8 @@ impl Receiver {
                     decoder.finish(None);
                 }
                 Some(Err(error)) => {
-                    self.body = None;
                     let error = from_transport(error, self.side);
-                    return Poll::Ready(Err(self.given_up.or(error)));
+                    return self.refuse(self.given_up.or(error));
                 }
             }
         }
@@ -184,6 +193,13 @@ impl Receiver {
         Poll::Pending
     }
 
+    fn lower(&mut self, bytes: usize) {
+        if let Some(held) = &mut self.held {
+            held.lower(bytes);
+        }
+    }
+
+    /// Ends the half: nothing of it is held any more.
     fn refuse(&mut self, error: Error) -> Poll<Result<Option<Event>, Error>> {
         self.decoder = None;
         self.body = None;
@@ -199,7 +215,7 @@ impl Receiver {
     pub async fn one(&mut self) -> Result<Received, Error> {
         let mut message = None;
         let trailers = loop {
-            match std::future::poll_fn(|cx| self.poll_event(cx)).await? {
+            match std::future::poll_fn(|cx| self.poll_undelivered(cx)).await? {
                 Some(Event::Message(bytes)) if message.is_none() => {
                     self.kept_bytes = bytes.len();
                     message = Some(bytes);
@@ -211,6 +227,8 @@ impl Receiver {
                 None => return Err(no_end()),
             }
         };
+        self.kept_bytes = 0;
+        self.lower(0);
         match message {
             Some(message) => Ok(Received { message, trailers }),
             None => Err(no_message()),

@@ -57,7 +57,8 @@ enum Origins {
 
 impl Cors {
     /// Allows these origins and no other: `https://app.example`, with a port
-    /// where it is not the scheme's own. No patterns, no `null`.
+    /// where it is not the scheme's own. No patterns, no `null`: what no browser
+    /// would send as its page's origin is refused when the server is bound.
     pub fn origins<O: AsRef<str>>(origins: impl IntoIterator<Item = O>) -> Self {
         let mut fault = None;
         let mut listed = Vec::new();
@@ -243,29 +244,78 @@ impl CorsFields {
 
 /// An origin as browsers write it (RFC 6454, section 6.2).
 fn serialized(text: &str) -> Result<String, String> {
-    let wrong = |why: &str| {
-        Err(format!(
+    match check_origin(text) {
+        Ok(()) => Ok(text.to_ascii_lowercase()),
+        Err(why) => Err(format!(
             "CORS: {text:?} is no origin: {why}; write it as https://app.example or \
              http://localhost:3000"
-        ))
-    };
-    let Some((scheme, authority)) = text.split_once("://") else {
-        return wrong("it has no scheme");
-    };
+        )),
+    }
+}
+
+fn check_origin(text: &str) -> Result<(), &'static str> {
+    let (scheme, authority) = text.split_once("://").ok_or("it has no scheme")?;
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    let is_authority = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-    if scheme.is_empty() || !scheme.chars().all(is_scheme) {
-        return wrong("its scheme is none");
+    if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.chars().all(is_scheme) {
+        return Err("its scheme is none");
     }
-    if authority.is_empty() || !authority.chars().all(is_authority) {
-        return wrong("only a host and a port may follow the scheme, without patterns or path");
+    // The colons of an IPv6 address stand within its brackets.
+    let port_at = authority.find(']').map_or(0, |bracket| bracket + 1);
+    let (host, port) = match authority[port_at..].find(':') {
+        Some(colon) => {
+            let (host, port) = authority.split_at(port_at + colon);
+            (host, Some(&port[1..]))
+        }
+        None => (authority, None),
+    };
+    check_host(host)?;
+    let Some(port) = port else { return Ok(()) };
+    let is_decimal = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
+    let number = port.parse::<u16>().ok().filter(|_| is_decimal);
+    let number = number.ok_or("its port is no number from 1 to 65535, without zeros before it")?;
+    let own = match scheme.to_ascii_lowercase().as_str() {
+        "https" => Some(443),
+        "http" => Some(80),
+        _ => None,
+    };
+    if own == Some(number) {
+        return Err("browsers leave the scheme's own port out");
     }
-    let is_default_port = (scheme.eq_ignore_ascii_case("https") && authority.ends_with(":443"))
-        || (scheme.eq_ignore_ascii_case("http") && authority.ends_with(":80"));
-    if is_default_port {
-        return wrong("browsers leave the scheme's own port out");
+    Ok(())
+}
+
+/// A host as browsers write it: a name, or an IP address in its shortest form.
+fn check_host(host: &str) -> Result<(), &'static str> {
+    if let Some(rest) = host.strip_prefix('[') {
+        let inner = rest.strip_suffix(']').and_then(|ip| ip.parse().ok());
+        let inner: std::net::Ipv6Addr = inner.ok_or("its IPv6 address is none")?;
+        if host.eq_ignore_ascii_case(&shortest(inner)) {
+            return Ok(());
+        }
+        return Err("browsers write an IPv6 address in hexadecimal and as short as it can be");
     }
-    Ok(text.to_ascii_lowercase())
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    // A name may end in a dot, which browsers keep.
+    let mut labels = host.strip_suffix('.').unwrap_or(host).split('.');
+    if !labels.all(|label| !label.is_empty() && label.chars().all(is_part)) {
+        return Err("only a host and a port may follow the scheme, without patterns or path");
+    }
+    // Browsers take a name whose last label is a number for an IPv4 address.
+    let last = host.rsplit('.').find(|label| !label.is_empty());
+    let is_number = last.is_some_and(|label| label.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_number && host.parse::<std::net::Ipv4Addr>().is_err() {
+        return Err("browsers write an IPv4 address as four numbers");
+    }
+    Ok(())
+}
+
+/// An IPv6 address as the URL standard has browsers write it: without the dotted
+/// end that Rust gives an address that maps one of IPv4.
+fn shortest(ip: std::net::Ipv6Addr) -> String {
+    match ip.segments() {
+        [0, 0, 0, 0, 0, 0xffff, high, low] => format!("[::ffff:{high:x}:{low:x}]"),
+        _ => format!("[{ip}]"),
+    }
 }
 
 #[cfg(test)]
@@ -278,7 +328,15 @@ mod tests {
             ("https://app.example", "https://app.example"),
             ("HTTPS://App.Example:8443", "https://app.example:8443"),
             ("http://[2001:db8::1]:3000", "http://[2001:db8::1]:3000"),
+            ("http://[::1]", "http://[::1]"),
+            ("http://[::ffff:7f00:1]", "http://[::ffff:7f00:1]"),
+            ("http://127.0.0.1:3000", "http://127.0.0.1:3000"),
+            ("https://app.example.", "https://app.example."),
+            ("http://my_host", "http://my_host"),
+            ("https://app.example:80", "https://app.example:80"),
+            ("http://app.example:8080", "http://app.example:8080"),
             ("capacitor://localhost", "capacitor://localhost"),
+            ("chrome-extension://abcdef", "chrome-extension://abcdef"),
         ] {
             assert_eq!(serialized(text).as_deref(), Ok(origin));
         }
@@ -296,10 +354,39 @@ mod tests {
             "https://app.example:443",
             "http://app.example:80",
             "https://äpp.example",
+            "https://app.example:",
+            "https://:8443",
+            "https://a..b",
+            "https://.example",
+            "https://a..",
+            "https://.",
+            "https://app.example:0",
+            "https://app.example:0443",
+            "https://app.example:65536",
+            "https://app.example:+1",
+            "https://app.example:https",
+            "https://app.example:1:2",
+            "HTTPS://app.example:443",
+            "https://app.example?",
+            "https://app.example#",
+            "1https://app.example",
+            "https://[::1",
+            "https://::1",
+            "https://[]",
+            "https://[::1]a",
+            "https://[::1]]:1",
+            "https://[0:0::1]",
+            "https://[::ffff:127.0.0.1]",
+            "https://[::1]:443",
+            "https://[app.example]",
+            "https://127.1",
+            "https://127.0.0.1.",
+            "https://127.0.0.256",
             "https://app.example, https://b.example",
         ] {
-            assert!(serialized(text).is_err(), "{text}");
-            assert!(Cors::origins([text]).build().is_err(), "{text}");
+            let wrong = Cors::origins([text]).build().unwrap_err().to_string();
+            assert!(wrong.contains(&format!("{text:?} is no origin")), "{wrong}");
+            assert!(wrong.contains("write it as https://app.example"), "{wrong}");
         }
     }
 

@@ -163,7 +163,7 @@ struct Exchange {
     shared: Arc<Shared>,
     call: Call,
     encoder: Encoder,
-    /// `None` once its messages are the handler's.
+    /// `None` once its messages are the handler's to receive.
     receiver: Option<Receiver>,
     parts: RequestParts,
     context: CallContext,

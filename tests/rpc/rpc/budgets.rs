@@ -8,10 +8,11 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use quill::{Protocol, Server};
 use quill_transport::{Body, Chunk, TransportError};
-use tokio::task::JoinSet;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::peer::{self, Answer, head};
-use crate::probe::{PROTOCOLS, Probe, ProbeServer, eventually, say, serve, serve_with};
+use crate::probe::{PROTOCOLS, Probe, ProbeServer, Served, eventually, say, serve, serve_with};
 
 const MIB: usize = 1024 * 1024;
 const STREAMS: usize = 12;
@@ -62,12 +63,7 @@ struct Beginning {
 fn beginnings() -> Vec<Beginning> {
     let whole = 4 * MIB - 1;
     let envelope = [&[0], &u32::try_from(whole).unwrap().to_be_bytes()[..]].concat();
-    let mut frame = bytes::BytesMut::new();
-    quill_core::frame::FrameHeader {
-        flags: quill_core::frame::Flags::data(false, false),
-        payload_bytes: u32::try_from(whole).unwrap(),
-    }
-    .encode(&mut frame);
+    let frame = frame_header(whole, false);
     let one = "/probe.v1.ProbeService/One";
     let up = "/probe.v1.ProbeService/Up";
     [
@@ -77,12 +73,7 @@ fn beginnings() -> Vec<Beginning> {
         (up, "application/connect+proto", envelope, whole - 1),
         (one, "application/proto", Vec::new(), whole),
         (one, "application/quill+proto", Vec::new(), whole),
-        (
-            up,
-            "application/quill-stream+proto",
-            frame.to_vec(),
-            whole - 1,
-        ),
+        (up, "application/quill-stream+proto", frame, whole - 1),
     ]
     .map(|(path, content_type, prefix, sent)| Beginning {
         path,
@@ -91,6 +82,143 @@ fn beginnings() -> Vec<Beginning> {
         sent,
     })
     .into()
+}
+
+fn frame_header(payload_bytes: usize, end_stream: bool) -> Vec<u8> {
+    let mut frame = bytes::BytesMut::new();
+    quill_core::frame::FrameHeader {
+        flags: quill_core::frame::Flags::data(false, end_stream),
+        payload_bytes: u32::try_from(payload_bytes).unwrap(),
+    }
+    .encode(&mut frame);
+    frame.to_vec()
+}
+
+/// A request's body that is fed piece by piece.
+struct Fed(mpsc::UnboundedReceiver<Bytes>);
+
+impl Body for Fed {
+    fn poll_chunk(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Chunk, TransportError>>> {
+        let piece = self.0.poll_recv(cx);
+        piece.map(|piece| piece.map(|bytes| Ok(Chunk::Data(bytes))))
+    }
+}
+
+/// The methods and media types of a call, some with credits.
+const KINDS: [(&str, &str); 8] = [
+    ("One", "application/grpc+json"),
+    ("One", "application/json"),
+    ("One", "application/quill+json"),
+    ("Down", "application/grpc-web+json"),
+    ("Down", "application/connect+json"),
+    ("Down", "application/quill-stream+json"),
+    ("Both", "application/grpc+json"),
+    ("Both", "application/quill-stream+json"),
+];
+
+/// A call whose message came in two pieces: the last is sent once the server
+/// waits for it, holding the first.
+struct InPieces {
+    answer: JoinHandle<Answer>,
+    /// Open where the method takes more messages.
+    _more: Option<mpsc::UnboundedSender<Bytes>>,
+}
+
+impl InPieces {
+    async fn call(
+        served: &Served,
+        channel: &quill_transport::Channel,
+        (method, content_type): (&str, &str),
+        text_bytes: usize,
+        ending: &str,
+    ) -> Self {
+        let text = "x".repeat(text_bytes);
+        let message = format!(r#"{{"text":"{text}","count":1,"ending":"{ending}"}}"#);
+        let goes_on = method == "Both" && !ending.is_empty();
+        let prefix = match content_type {
+            "application/json" | "application/quill+json" => Vec::new(),
+            "application/quill-stream+json" => frame_header(message.len(), !goes_on),
+            _ => peer::envelope(0, message.as_bytes())[..5].to_vec(),
+        };
+        let mut pieces = [prefix, message.into_bytes()].concat();
+        let last = pieces.split_off(pieces.len() - 10);
+        let path = format!("/probe.v1.ProbeService/{method}");
+        let mut head = head(&path, &[("content-type", content_type)]);
+        if content_type.starts_with("application/quill-stream") {
+            head.headers.append("quill-credits", "16");
+        }
+        let (feed, body) = mpsc::unbounded_channel();
+        let channel = channel.clone();
+        let answer = tokio::spawn(async move { peer::exchange(&channel, head, Fed(body)).await });
+        let before = served.server.held_bytes();
+        let first_bytes = pieces.len();
+        feed.send(pieces.into()).unwrap();
+        eventually("it waits for the rest", || {
+            assert!(!answer.is_finished(), "{method} {content_type}: refused");
+            served.server.held_bytes() >= before + first_bytes
+        })
+        .await;
+        feed.send(last.into()).unwrap();
+        Self {
+            answer,
+            _more: goes_on.then_some(feed),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_a_handler_has_is_not_held() {
+    for kind in KINDS {
+        let served = serve().await;
+        let channel = peer::http2(&served.url);
+        let call = InPieces::call(&served, &channel, kind, MIB / 2, "hang").await;
+        eventually("its handler runs", || {
+            served.seen.hanging.load(Ordering::SeqCst)
+        })
+        .await;
+        assert_eq!(served.server.held_bytes(), 0, "{kind:?}");
+        call.answer.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_handlers_leave_the_budget_to_others() {
+    let served = serve_with(|builder| {
+        let builder = builder.receive_bytes_max(MIB);
+        builder.connection_held_bytes_max(2 * MIB)
+    })
+    .await;
+    let channel = peer::http2(&served.url);
+    for slow in 1..=9 {
+        let kind = ("One", "application/json");
+        let call = InPieces::call(&served, &channel, kind, MIB / 2, "hang").await;
+        eventually("its handler runs", || {
+            assert!(!call.answer.is_finished(), "the call {slow} was refused");
+            served.seen.made.load(Ordering::SeqCst) == slow
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_call_alone_fits_the_least_budget() {
+    let served = serve_with(|builder| {
+        let builder = builder.receive_bytes_max(MIB);
+        builder.connection_held_bytes_max(MIB)
+    })
+    .await;
+    for kind in KINDS {
+        let channel = peer::http2(&served.url);
+        let call = InPieces::call(&served, &channel, kind, MIB - 1024, "").await;
+        let answer = peer::soon(call.answer).await.unwrap();
+        assert_eq!(answer.status, 200, "{kind:?}: {answer:?}");
+        assert!(!says_exhausted(&answer), "{kind:?}");
+        let has_text = answer.body.windows(5).any(|bytes| bytes == b"xxxxx");
+        assert!(has_text, "{kind:?}: {answer:?}");
+    }
 }
 
 fn says_exhausted(answer: &Answer) -> bool {
