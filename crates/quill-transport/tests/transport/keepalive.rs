@@ -80,6 +80,33 @@ async fn nobody_is_pinged_while_no_call_is_open_unless_that_is_asked_for() {
     }
 }
 
+/// What a server may do often in the long run, though not at once.
+#[tokio::test]
+async fn a_server_may_ping_as_long_as_it_likes() {
+    const PINGS: u32 = 300;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let served = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        let mut raw = Raw::server(socket).await;
+        raw.until(|frame| frame.kind == Frame::HEADERS).await;
+        tokio::time::pause();
+        for _ in 0..PINGS {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            raw.write(&Frame::ping(0, [0; 8])).await;
+            raw.until(|frame| frame.kind == Frame::PING && frame.flags == 1)
+                .await;
+        }
+        raw.write(&Frame::headers(1, 5, &[0x88])).await;
+    });
+    let mut options = ClientOptions::default();
+    options.http2_ping_interval = None;
+    let channel = channel(&url, options);
+    let (head, _) = channel.send(post("/"), Empty).await.unwrap();
+    assert_eq!(head.status, 200);
+    served.await.unwrap();
+}
+
 #[tokio::test]
 async fn pings_become_rarer_when_the_server_asks_for_calm() {
     let interval = Duration::from_secs(10);

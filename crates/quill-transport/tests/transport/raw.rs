@@ -54,6 +54,10 @@ impl Frame {
         Self::new(Self::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
     }
 
+    pub(crate) fn ping(flags: u8, payload: [u8; 8]) -> Self {
+        Self::new(Self::PING, flags, 0, &payload)
+    }
+
     pub(crate) fn goaway(last: u32, code: u32) -> Self {
         let payload = [last.to_be_bytes(), code.to_be_bytes()].concat();
         Self::new(Self::GOAWAY, 0, 0, &payload)

@@ -149,6 +149,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             return Ok(false);
         }
         self.life.bytes_came();
+        self.link.engine.advance(Instant::now().into_std());
         while let Some(event) = self.link.engine.receive(input) {
             self.take(event);
         }
