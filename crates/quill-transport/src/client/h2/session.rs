@@ -81,11 +81,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             }
             Err(error) => closed(format!("the connection failed: {error}")),
         };
-        self.close(&error);
-        self.fail_all(&error);
-        if let Some(tell) = self.on_end.take() {
-            tell(failed.then(|| error.into()));
-        }
+        self.finish(error, failed);
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -206,14 +202,6 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
         }
     }
 
-    /// Takes no more calls.
-    fn close(&mut self, error: &TransportError) {
-        self.shared.close(error);
-        for call in self.calls.drain(..) {
-            call.fail(error.clone().unprocessed());
-        }
-    }
-
     /// Opens streams for the calls that wait, as many as the server allows.
     fn open_calls(&mut self, cx: &mut Context<'_>) {
         self.shared.take_calls(&mut self.calls);
@@ -295,6 +283,32 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             self.arrivals = Vec::new();
         }
         self.link.engine.shrink();
+    }
+}
+
+impl<T> Session<T> {
+    /// Takes no more calls.
+    fn close(&mut self, error: &TransportError) {
+        self.shared.close(error);
+        for call in self.calls.drain(..) {
+            call.fail(error.clone().unprocessed());
+        }
+    }
+
+    /// Lets everybody know that it has ended, once.
+    fn finish(&mut self, error: TransportError, failed: bool) {
+        if let Some(tell) = self.on_end.take() {
+            self.close(&error);
+            self.fail_all(&error);
+            tell(failed.then(|| error.into()));
+        }
+    }
+}
+
+/// A task is dropped where it is when its runtime ends, or when it panics.
+impl<T> Drop for Session<T> {
+    fn drop(&mut self) {
+        self.finish(closed("the connection's task was ended"), true);
     }
 }
 
