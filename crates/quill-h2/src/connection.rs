@@ -290,14 +290,9 @@ impl Connection {
             self.streams.remember(stream, End::ResetHere);
             return None;
         };
-        let is_seen = self.streams.peek(key).is_some_and(|stream| stream.is_seen);
         self.remove(key, End::ResetHere);
-        // The application hears of streams that it was told of.
-        is_seen.then_some(Event::Reset {
-            key,
-            code,
-            fault: Some(message),
-        })
+        let fault = Some(message);
+        Some(Event::Reset { key, code, fault })
     }
 
     /// Removes a stream; what it held of the connection's window is free again.

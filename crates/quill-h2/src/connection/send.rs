@@ -40,7 +40,8 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl Connection {
-    /// Notes that the application has seen a request, so that it is told of a reset.
+    /// Notes that the application has begun to answer a request: a reset of it is then
+    /// none of [`Limits::unseen_resets`](crate::Limits::unseen_resets).
     pub fn accept(&mut self, key: Key) {
         if let Some(stream) = self.streams.at(key) {
             stream.is_seen = true;

@@ -109,6 +109,12 @@ impl Raw {
         let _ = self.0.write_all(&frame.bytes()).await;
     }
 
+    /// Writes frames in one segment.
+    async fn write_all(&mut self, frames: &[Frame]) {
+        let bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();
+        self.0.write_all(&bytes).await.unwrap();
+    }
+
     async fn read(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
         self.0.read_exact(&mut head).await.ok()?;
@@ -239,6 +245,32 @@ async fn fields_that_http2_forbids_end_their_stream_alone() {
     raw.write(&Frame::headers(3, 5, POST)).await;
     let answer = soon(raw.until(|frame| frame.kind == Frame::HEADERS)).await;
     assert_eq!(answer.stream, 3);
+    assert_eq!(shared.calls.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_request_that_breaks_a_rule_in_the_same_read_reaches_no_service() {
+    let (shared, running, _) = pair(HttpVersion::Http2).await;
+    let mut ten = POST.to_vec();
+    ten.extend(b"\x00\x0econtent-length\x0210");
+    let mut raw = Raw::client(running.local_addr().unwrap()).await;
+    for frames in [
+        [Frame::headers(1, 4, &ten), Frame::data(1, 1, b"short")],
+        // Trailers that no message may have.
+        [
+            Frame::headers(3, 4, POST),
+            Frame::headers(3, 5, &with_connection_field()),
+        ],
+        [Frame::headers(5, 5, POST), Frame::window_update(5, 0)],
+    ] {
+        raw.write_all(&frames).await;
+        let reset = soon(raw.until(|frame| frame.kind == Frame::RESET)).await;
+        let expected = (frames[0].stream, PROTOCOL_ERROR);
+        assert_eq!((reset.stream, reset.error_code()), expected);
+    }
+    raw.write(&Frame::headers(7, 5, POST)).await;
+    let answer = soon(raw.until(|frame| frame.kind == Frame::HEADERS)).await;
+    assert_eq!(answer.stream, 7);
     assert_eq!(shared.calls.load(std::sync::atomic::Ordering::SeqCst), 1);
 }
 
