@@ -350,6 +350,28 @@ async fn a_peer_that_answers_no_ping_is_let_go() {
     soon(raw.rest()).await;
 }
 
+/// The clock stands still, and runs ahead where everybody waits.
+#[tokio::test]
+async fn a_connection_of_short_calls_is_not_idle() {
+    let mut options = ServerOptions::default();
+    let timeout = Duration::from_secs(60);
+    options.http2_idle_timeout = Some(timeout);
+    options.http2_ping_interval = None;
+    let running = start(&Shared::default(), options).await;
+    let mut raw = refused(&running).await;
+    raw.write(&Frame::data(1, 1, b"")).await;
+    tokio::time::pause();
+    let mut block = vec![0x83, 0x86];
+    block.extend(b"\x04\x07/refuse");
+    for turn in 1..7 {
+        tokio::time::sleep(timeout / 2).await;
+        raw.write(&Frame::headers(2 * turn + 1, 5, &block)).await;
+        let told = raw.until(|frame| matches!(frame.kind, Frame::HEADERS | Frame::GOAWAY));
+        assert_eq!(told.await.kind, Frame::HEADERS, "{turn}");
+    }
+    raw.until(|frame| frame.kind == Frame::GOAWAY).await;
+}
+
 #[tokio::test]
 async fn open_streams_are_bounded() {
     let mut options = ServerOptions::default();

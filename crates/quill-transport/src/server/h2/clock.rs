@@ -93,6 +93,11 @@ impl Clock {
         self.ping_sent = None;
     }
 
+    /// Notes a request: it may be answered before anyone looks for open streams.
+    pub(super) fn request_came(&mut self) {
+        self.idle_since = None;
+    }
+
     /// Notes whether a stream is open.
     pub(super) fn note_streams(&mut self, open: usize) {
         if open > 0 {

@@ -216,7 +216,10 @@ impl<S: Service> Session<S> {
                 head,
                 content_length,
                 end,
-            } => self.arrive(key, head, content_length, end),
+            } => {
+                self.clock.request_came();
+                self.arrive(key, head, content_length, end);
+            }
             Event::Data { key, data, end } => self.take_data(key, data, end),
             Event::Trailers { key, trailers } => self.take_trailers(key, trailers),
             Event::Reset { key, code, fault } => {
