@@ -177,13 +177,6 @@ impl Connection {
         }
     }
 
-    /// Whether a stream may send: its window and the connection's are open.
-    #[must_use]
-    pub fn may_send(&self, key: Key) -> bool {
-        let stream = self.streams.peek(key);
-        stream.is_some_and(|stream| stream.send_window.open() > 0) && self.send_window.open() > 0
-    }
-
     /// Whether the peer may send more on a stream before it is given room.
     #[must_use]
     pub fn may_receive(&self, key: Key) -> bool {

@@ -350,6 +350,31 @@ async fn a_peer_that_answers_no_ping_is_let_go() {
     soon(raw.rest()).await;
 }
 
+#[tokio::test]
+async fn an_end_and_trailers_need_no_window() {
+    let (_, running, _) = pair(HttpVersion::Http2).await;
+    let mut raw = Raw::client(running.local_addr().unwrap()).await;
+    // INITIAL_WINDOW_SIZE 0
+    let settings = Frame::new(Frame::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    raw.write(&settings).await;
+    let mut block = vec![0x83, 0x86];
+    block.extend(b"\x04\x09/trailers");
+    raw.write(&Frame::headers(1, 5, &block)).await;
+    let trailers = raw.until(|frame| frame.kind == Frame::HEADERS && frame.flags & 1 == 1);
+    soon(trailers).await;
+    // An end behind the last byte that the window had room for.
+    block.truncate(2);
+    block.extend(b"\x04\x05/echo");
+    raw.write(&Frame::headers(3, 4, &block)).await;
+    raw.write(&Frame::window_update(3, 4)).await;
+    raw.write(&Frame::data(3, 0, b"four")).await;
+    let data = soon(raw.until(|frame| frame.kind == Frame::DATA)).await;
+    assert_eq!((data.flags, &data.payload[..]), (0, &b"four"[..]));
+    raw.write(&Frame::data(3, 1, b"")).await;
+    let end = soon(raw.until(|frame| frame.kind == Frame::DATA)).await;
+    assert_eq!((end.flags, end.payload.len()), (1, 0));
+}
+
 /// The clock stands still, and runs ahead where everybody waits.
 #[tokio::test]
 async fn a_connection_of_short_calls_is_not_idle() {
