@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quill_h2::{Connection, ErrorCode};
@@ -18,6 +19,9 @@ const SLICES_MAX: usize = 64;
 /// A peer that does not read what it is told is not read from once so many bytes
 /// wait beyond what bodies may queue.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
+
+/// How long a peer may take to acknowledge that the connection ends, or to read it.
+pub(crate) const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An engine, the socket that it speaks on, and the beginning of a frame that was read.
 pub(crate) struct Link<T> {

@@ -24,6 +24,7 @@ use super::responder::Responder;
 use crate::body::LINGER_TIMEOUT;
 use crate::bounds::Http2Engine;
 use crate::exchange::Service;
+use crate::h2::GOODBYE_TIMEOUT;
 use crate::io::{Io, Socket};
 use crate::tls::{ALPN_HTTP1, ALPN_HTTP2, ServerTls};
 
@@ -38,9 +39,6 @@ const LINGER_BYTES_MAX: usize = 256 * 1024;
 /// allowed: beside the piece that is being written, that is what a peer that
 /// does not read makes it hold.
 const HTTP1_BUFFER_BYTES: usize = 64 * 1024;
-
-/// How long an idle HTTP/2 peer may take to acknowledge that it must go.
-const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What every connection of a server shares.
 #[derive(Clone)]

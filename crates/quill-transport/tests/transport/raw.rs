@@ -109,6 +109,11 @@ impl Raw {
         let _ = self.0.write_all(&frame.bytes()).await;
     }
 
+    /// Whether the other side is there still.
+    pub(crate) async fn try_write(&mut self, frame: &Frame) -> bool {
+        self.0.write_all(&frame.bytes()).await.is_ok()
+    }
+
     /// Writes frames in one segment.
     async fn write_all(&mut self, frames: &[Frame]) {
         let bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();

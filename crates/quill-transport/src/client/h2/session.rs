@@ -117,6 +117,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
                 }
                 if !self.is_leaving {
                     self.is_leaving = true;
+                    self.life.part();
                     self.link.engine.goaway(ErrorCode::NO_ERROR);
                     continue;
                 }
@@ -248,20 +249,24 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
         self.pump(stream, cx);
     }
 
-    /// Asks whether the server is there, when that is due; whether it was.
+    /// Asks whether the server is there, when that is due; whether it was. Fails when
+    /// the server has taken too long.
     fn poll_life(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let is_idle = self.link.engine.streams_open() == 0;
         let Some((at, due)) = self.life.next(is_idle) else {
             return Ok(false);
         };
         if at <= Instant::now() {
-            if due == Due::Silence {
-                let message = "the server has not answered a ping in time";
-                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
-            }
-            self.link.engine.send_ping(ALIVE_PING);
-            self.life.ask();
-            return Ok(true);
+            let message = match due {
+                Due::Silence => "the server has not answered a ping in time",
+                Due::Goodbye => "the server has not read the last words in time",
+                Due::Ping => {
+                    self.link.engine.send_ping(ALIVE_PING);
+                    self.life.ask();
+                    return Ok(true);
+                }
+            };
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         if self
             .armed
