@@ -100,6 +100,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             let has_read = self.read(input, cx)?;
             self.hand_over();
             self.open_calls(cx);
+            let open_before = self.link.engine.streams_open();
             let has_woken = self.look(cx);
             self.send(cx);
             let is_written = self.link.write(cx)?;
@@ -122,7 +123,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
                     continue;
                 }
             }
-            if has_read || has_woken || (is_written && !self.queue.is_empty()) {
+            let may_open =
+                !self.calls.is_empty() && self.link.engine.streams_open() < open_before;
+            let may_send = is_written && !self.queue.is_empty();
+            if has_read || has_woken || may_open || may_send {
                 continue;
             }
             if self.poll_life(cx)? {
