@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use quill_core::{Headers, HttpMethod, RequestHead, ResponseHead};
 
-use super::Connection;
+use super::{Connection, UPDATE_BYTES};
 use crate::error_code::ErrorCode;
 use crate::event::Sent;
 use crate::floods::Flood;
@@ -157,6 +157,8 @@ impl Connection {
             stream.send_window.take(part.len());
             self.send_window.take(part.len());
             left -= part.len();
+            let updates = u32::try_from(part.len() / UPDATE_BYTES).unwrap_or(u32::MAX);
+            self.late_frames = self.late_frames.saturating_add(updates);
             if is_last || part.len() == frame_bytes_max {
                 self.floods.forgive(Flood::SmallWindowUpdate, 2);
             }
@@ -264,6 +266,7 @@ impl Connection {
 
     /// Sends a PING.
     pub fn send_ping(&mut self, data: [u8; 8]) {
+        self.pings_unanswered = self.pings_unanswered.saturating_add(1);
         self.put_frame(kind::PING, 0, 0, &data);
     }
 

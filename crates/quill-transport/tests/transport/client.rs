@@ -75,7 +75,8 @@ fn a_channel_outlives_the_runtime_that_its_connection_ran_on() {
         let connected = first.spawn(async move { connecting.connect().await });
         soon(connected).await.unwrap().unwrap();
         let calling = channel.clone();
-        let call = tokio::spawn(async move { calling.send(post("/hang"), Empty).await.map(|_| ()) });
+        let call =
+            tokio::spawn(async move { calling.send(post("/hang"), Empty).await.map(|_| ()) });
         soon(shared.arrived.notified()).await;
         first.shutdown_background();
         let error = soon(call).await.unwrap().unwrap_err();

@@ -123,8 +123,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
                     continue;
                 }
             }
-            let may_open =
-                !self.calls.is_empty() && self.link.engine.streams_open() < open_before;
+            let may_open = !self.calls.is_empty() && self.link.engine.streams_open() < open_before;
             let may_send = is_written && !self.queue.is_empty();
             if has_read || has_woken || may_open || may_send {
                 continue;
