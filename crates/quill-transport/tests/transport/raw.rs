@@ -356,6 +356,20 @@ async fn a_peer_that_answers_no_ping_is_let_go() {
 }
 
 #[tokio::test]
+async fn a_peer_does_not_end_a_connection_as_if_it_were_drained() {
+    let mut options = ServerOptions::default();
+    options.http2_ping_interval = Some(Duration::from_millis(50));
+    let running = start(&Shared::default(), options).await;
+    let mut raw = Raw::client(running.local_addr().unwrap()).await;
+    // The wrong answer to another ping.
+    soon(raw.until(|frame| frame.kind == Frame::PING)).await;
+    raw.write(&Frame::ping(1, *b"q-drain\0")).await;
+    raw.write(&Frame::headers(1, 5, POST)).await;
+    let told = raw.until(|frame| matches!(frame.kind, Frame::HEADERS | Frame::GOAWAY));
+    assert_eq!(soon(told).await.kind, Frame::HEADERS);
+}
+
+#[tokio::test]
 async fn an_end_and_trailers_need_no_window() {
     let (_, running, _) = pair(HttpVersion::Http2).await;
     let mut raw = Raw::client(running.local_addr().unwrap()).await;

@@ -231,7 +231,7 @@ impl<S: Service> Session<S> {
             Event::Writable(Some(key)) => self.enqueue(key),
             Event::Writable(None) => self.enqueue_all(),
             Event::Settings => self.clock.greeted(),
-            Event::Pong(DRAIN_PING) => {
+            Event::Pong(DRAIN_PING) if self.is_draining => {
                 self.clock.ponged();
                 self.link.engine.goaway(ErrorCode::NO_ERROR);
             }
