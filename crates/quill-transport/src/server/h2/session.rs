@@ -106,10 +106,11 @@ impl<S: Service> Session<S> {
         let mut is_registered = false;
         let ended = poll_fn(|cx| {
             // Polled once it has this task's waker: then the flag says it all.
-            if !is_registered || drain.has_changed().unwrap_or(true) {
+            let is_news = !is_registered || drain.has_changed().unwrap_or(true);
+            if !self.is_draining && is_news {
                 is_registered = true;
                 drain.mark_unchanged();
-                if draining.as_mut().poll(cx).is_ready() && !self.is_draining {
+                if draining.as_mut().poll(cx).is_ready() {
                     self.drain();
                 }
             }
