@@ -218,7 +218,11 @@ impl Connection {
         self.floods.note(Flood::Settings, &limits)?;
         let window_before = self.peer.window_bytes;
         self.peer.update(payload, self.role == Role::Client)?;
-        self.encoder.set_table_bytes_max(self.peer.table_bytes);
+        if let Some((least, last)) = self.peer.table_bytes.take() {
+            // RFC 7541, section 4.2: the peer has dropped fields at the least.
+            self.encoder.set_table_bytes_max(least);
+            self.encoder.set_table_bytes_max(last);
+        }
         let shift = i64::from(self.peer.window_bytes) - i64::from(window_before);
         if shift != 0 {
             // RFC 9113, section 6.9.2: of streams that this side still sends on.

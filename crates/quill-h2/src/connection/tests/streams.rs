@@ -431,3 +431,15 @@ fn small_payloads_do_not_keep_what_they_were_read_into() {
     }
     assert_eq!(inside, [false, true]);
 }
+
+#[test]
+fn the_least_size_of_the_header_table_is_told_too() {
+    let mut end = End::server();
+    let key = end.open(1);
+    end.feed(&settings(&[(1, 0), (1, 4096)]));
+    end.frames();
+    end.0.send_head(key, &ResponseHead::new(200), &[], true);
+    let head = end.frames().remove(0);
+    // Size updates to 0 and to 4096, and status 200 (RFC 7541, section 4.2).
+    assert_eq!(head.payload, [0x20, 0x3f, 0xe1, 0x1f, 0x88]);
+}
