@@ -26,7 +26,7 @@ use crate::streams::{End, Key, Stream, Streams};
 use crate::window::{ReceiveWindow, SendWindow, WINDOW_BYTES_DEFAULT, WINDOW_BYTES_MAX};
 
 /// How a client begins (RFC 9113, section 3.4).
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The size that the peer's header table has unless it is told otherwise.
 const TABLE_BYTES: u32 = 4096;

@@ -23,6 +23,9 @@ const UNREAD_BYTES_MAX: usize = 64 * 1024;
 /// How long a peer may take to acknowledge that the connection ends, or to read it.
 pub(crate) const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What asks a peer whether it is there.
+pub(crate) const ALIVE_PING: [u8; 8] = *b"q-alive\0";
+
 /// An engine, the socket that it speaks on, and the beginning of a frame that was read.
 pub(crate) struct Link<T> {
     pub(crate) engine: Connection,

@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use quill_core::{Budget, HttpVersion, Peer};
+use quill_h2::PREFACE;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
@@ -27,9 +28,6 @@ use crate::exchange::Service;
 use crate::h2::GOODBYE_TIMEOUT;
 use crate::io::{Io, Socket};
 use crate::tls::{ALPN_HTTP1, ALPN_HTTP2, ServerTls};
-
-/// How an HTTP/2 connection begins (RFC 9113, section 3.4).
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// What is still read of a request on HTTP/1.1 once the connection closes. A
 /// peer that has more on its way than fits the sockets' buffers loses the answer.

@@ -20,13 +20,11 @@ use super::shared::{Call, Settings, Shared};
 use crate::body::Body;
 use crate::client::request_body::RequestBody;
 use crate::error::{TransportError, TransportErrorKind};
-use crate::h2::{Arrival, Link, Sending, reset_error};
+use crate::h2::{ALIVE_PING, Arrival, Link, Sending, reset_error};
 use exchanges::Exchange;
 
 /// Rounds in one turn of the task; then other tasks have theirs.
 const ROUNDS_MAX: usize = 16;
-
-const ALIVE_PING: [u8; 8] = *b"q-alive\0";
 
 /// One connection, from its preface to its end.
 pub(super) struct Session<T> {

@@ -18,22 +18,19 @@ use tokio::time::{Instant, Sleep};
 
 use super::clock::{Clock, Due};
 use super::exchange::Exchange;
+use crate::bounds::ADAPTIVE_WINDOW_BYTES;
 use crate::error::{TransportError, TransportErrorKind};
 use crate::exchange::Service;
-use crate::h2::{Arrival, Link, Wakes, reset_error};
+use crate::h2::{ALIVE_PING, Arrival, Link, Wakes, reset_error};
 use crate::io::Io;
 use crate::server::options::ServerOptions;
 
 /// Rounds in one turn of the task; then other tasks have theirs.
 const ROUNDS_MAX: usize = 16;
 
-/// Windows of a connection whose options say that they follow what is measured.
-const ADAPTIVE_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
-
 /// The PING behind the first GOAWAY of a drain: once it is answered, the peer has
 /// seen both.
 const DRAIN_PING: [u8; 8] = *b"q-drain\0";
-const ALIVE_PING: [u8; 8] = *b"q-alive\0";
 
 /// One connection, from its first bytes to its last.
 pub(in crate::server) struct Session<S: Service> {
