@@ -97,8 +97,10 @@ pub struct Limits {
     /// WINDOW_UPDATE frames of less than 256 bytes ("data dribble",
     /// CVE-2019-9511). Every DATA frame that was not cut by a window allows two more.
     pub small_window_updates: Rate,
-    /// PRIORITY frames and frames of unknown types (CVE-2019-9513). Every request
-    /// allows four more.
+    /// PRIORITY frames, frames of unknown types and answers to no PING (CVE-2019-9513).
+    /// Every request allows four more. So do RST_STREAM, WINDOW_UPDATE, HEADERS
+    /// and empty DATA frames count for streams that are gone, beyond four for each stream and one for
+    /// every 4 KiB that were sent, which may have been on their way.
     pub ignored_frames: Rate,
     /// Fields that the peer pushes out of its header table, beyond 32 for each
     /// header block.

@@ -26,10 +26,16 @@ use crate::streams::{End, Key, Stream, Streams};
 use crate::window::{ReceiveWindow, SendWindow, WINDOW_BYTES_DEFAULT, WINDOW_BYTES_MAX};
 
 /// How a client begins (RFC 9113, section 3.4).
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The size that the peer's header table has unless it is told otherwise.
 const TABLE_BYTES: u32 = 4096;
+
+/// Frames of each stream that may cross its end: a reset, an end, an update or two.
+const LATE_FRAMES: u32 = 4;
+
+/// A peer may give the room of so many bytes again in one frame, or of more.
+const UPDATE_BYTES: usize = 4 * 1024;
 
 /// How far a connection has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +99,10 @@ pub struct Connection {
     /// The peer will handle no new streams.
     goaway_received: bool,
     floods: Floods,
+    /// Frames that may still come for streams that have ended.
+    late_frames: u32,
+    /// Pings of this side's that were not answered.
+    pings_unanswered: u32,
 }
 
 impl Connection {
@@ -132,6 +142,8 @@ impl Connection {
             goaway_sent: None,
             goaway_received: false,
             floods: Floods::new(),
+            late_frames: 0,
+            pings_unanswered: 0,
             config,
         };
         connection.greet();
@@ -290,19 +302,15 @@ impl Connection {
             self.streams.remember(stream, End::ResetHere);
             return None;
         };
-        let is_seen = self.streams.peek(key).is_some_and(|stream| stream.is_seen);
         self.remove(key, End::ResetHere);
-        // The application hears of streams that it was told of.
-        is_seen.then_some(Event::Reset {
-            key,
-            code,
-            fault: Some(message),
-        })
+        let fault = Some(message);
+        Some(Event::Reset { key, code, fault })
     }
 
     /// Removes a stream; what it held of the connection's window is free again.
     fn remove(&mut self, key: Key, end: End) -> Option<Stream> {
         let stream = self.streams.remove(key, end)?;
+        self.late_frames = self.late_frames.saturating_add(LATE_FRAMES);
         self.release_connection(stream.receive_window.held());
         Some(stream)
     }

@@ -22,7 +22,7 @@ mod streams;
 mod window;
 
 pub use config::{Config, Limits, Rate, Role};
-pub use connection::{Connection, OpenError};
+pub use connection::{Connection, OpenError, PREFACE};
 pub use error_code::ErrorCode;
 pub use event::{ConnectionError, Event, Sent};
 pub use output::Output;

@@ -17,7 +17,9 @@ const PAYLOAD_BYTES_MAX: u32 = (1 << 24) - 1;
 /// What the peer set, or what holds until it does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerSettings {
-    pub(crate) table_bytes: u32,
+    /// The least and the last size of the header table that a frame gave and that the
+    /// encoder was not told of.
+    pub(crate) table_bytes: Option<(u32, u32)>,
     pub(crate) streams_max: u32,
     pub(crate) window_bytes: u32,
     pub(crate) frame_bytes_max: u32,
@@ -26,7 +28,7 @@ pub(crate) struct PeerSettings {
 impl Default for PeerSettings {
     fn default() -> Self {
         Self {
-            table_bytes: 4096,
+            table_bytes: None,
             streams_max: u32::MAX,
             window_bytes: WINDOW_BYTES_DEFAULT,
             frame_bytes_max: PAYLOAD_BYTES_DEFAULT,
@@ -44,7 +46,11 @@ impl PeerSettings {
         for [i0, i1, v0, v1, v2, v3] in settings {
             let value = u32::from_be_bytes([*v0, *v1, *v2, *v3]);
             match u16::from_be_bytes([*i0, *i1]) {
-                HEADER_TABLE_SIZE => self.table_bytes = value,
+                HEADER_TABLE_SIZE => {
+                    let before = self.table_bytes;
+                    let least = before.map_or(value, |(least, _)| least.min(value));
+                    self.table_bytes = Some((least, value));
+                }
                 // A server may not even set it to what it is (section 6.5.2).
                 ENABLE_PUSH if value > 1 || (from_server && value == 1) => {
                     return Err(Fault::protocol(

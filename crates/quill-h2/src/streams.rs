@@ -41,7 +41,7 @@ pub(crate) struct Stream {
     pub(crate) has_head: bool,
     /// A request that no body may follow in its answer.
     pub(crate) is_head_request: bool,
-    /// The application knows of it.
+    /// The application has begun to answer it, or asked for it.
     pub(crate) is_seen: bool,
     pub(crate) head_sent: bool,
     pub(crate) receive_ended: bool,

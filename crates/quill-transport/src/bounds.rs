@@ -17,6 +17,9 @@ pub(crate) const WINDOW_BYTES: RangeInclusive<u32> = 1..=2_147_483_647;
 /// The connection's window starts at 65,535 and can't be shrunk (RFC 9113, section 6.9.2).
 pub(crate) const CONNECTION_WINDOW_BYTES: RangeInclusive<u32> = 65_535..=2_147_483_647;
 
+/// Windows of a connection whose options say that they follow what is measured.
+pub(crate) const ADAPTIVE_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+
 /// What speaks HTTP/2 on a server's or a client's connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

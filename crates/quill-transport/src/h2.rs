@@ -9,7 +9,7 @@ mod wakes;
 
 pub(crate) use arrival::{Arrival, Split};
 pub(crate) use inbox::{Inbox, InboxBody};
-pub(crate) use link::{Link, reset_error};
+pub(crate) use link::{ALIVE_PING, GOODBYE_TIMEOUT, Link, reset_error};
 pub(crate) use sending::{Progress, Sending, StreamTask};
 use wakes::StreamWaker;
 pub(crate) use wakes::Wakes;

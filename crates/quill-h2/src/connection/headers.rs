@@ -126,7 +126,7 @@ impl Connection {
         self.decode(bytes, &mut Ignored)?;
         let message = "HEADERS came after the end of their stream";
         match self.streams.end(meta.stream) {
-            Some(End::ResetHere) => Ok(None),
+            Some(End::ResetHere) => self.late(),
             // RFC 9113, section 5.1, lets it be an error of the connection. A client's
             // other answers need not pay for it.
             Some(End::Ended) if self.role == Role::Server => {
@@ -137,7 +137,7 @@ impl Connection {
                 ErrorCode::STREAM_CLOSED,
                 message,
             )),
-            None if self.role == Role::Client => Ok(None),
+            None if self.role == Role::Client => self.late(),
             // RFC 9113, section 5.1.1: identifiers only grow.
             None => Err(Fault::protocol(
                 "a new stream has a lower number than one before",

@@ -48,6 +48,17 @@ impl Connection {
         Ok(None)
     }
 
+    /// A frame that may have crossed the end of its stream, as some do.
+    pub(super) fn late(&mut self) -> Outcome {
+        match self.late_frames.checked_sub(1) {
+            Some(left) => {
+                self.late_frames = left;
+                Ok(None)
+            }
+            None => self.ignored(),
+        }
+    }
+
     /// RFC 9113, section 6.1.
     pub(super) fn data(&mut self, header: FrameHeader, frame: BytesMut) -> Outcome {
         let payload = frame.get(HEADER_BYTES..).unwrap_or_default();
@@ -65,7 +76,13 @@ impl Connection {
         }
         let Some(key) = self.streams.find(header.stream) else {
             self.release_connection(length);
-            return self.after_end(header.stream);
+            self.after_end(header.stream)?;
+            // What fills the window was under way; what doesn't need not have been.
+            return if content.is_empty() {
+                self.late()
+            } else {
+                Ok(None)
+            };
         };
         if let Err((code, message)) = self.take_data(key, length, content.len(), end) {
             self.release_connection(length);
@@ -133,12 +150,12 @@ impl Connection {
     }
 
     /// A frame for a stream that is over (RFC 9113, section 5.1, "closed").
-    fn after_end(&self, stream: u32) -> Outcome {
+    fn after_end(&self, stream: u32) -> Result<(), Fault> {
         // GOAWAY: what the peer opened above the last stream is ignored.
         let is_refused =
             self.role == Role::Server && self.goaway_sent.is_some_and(|last| stream > last);
         if is_refused || self.streams.end(stream) == Some(End::ResetHere) {
-            return Ok(None);
+            return Ok(());
         }
         let message = "a frame came after the end of its stream";
         Err(Fault::Stream(stream, ErrorCode::STREAM_CLOSED, message))
@@ -170,7 +187,7 @@ impl Connection {
         }
         let code = ErrorCode(number(payload).unwrap_or_default());
         let Some(key) = self.streams.find(header.stream) else {
-            return Ok(None);
+            return self.late();
         };
         let Some(stream) = self.remove(key, End::ResetByPeer) else {
             return Ok(None);
@@ -201,7 +218,11 @@ impl Connection {
         self.floods.note(Flood::Settings, &limits)?;
         let window_before = self.peer.window_bytes;
         self.peer.update(payload, self.role == Role::Client)?;
-        self.encoder.set_table_bytes_max(self.peer.table_bytes);
+        if let Some((least, last)) = self.peer.table_bytes.take() {
+            // RFC 7541, section 4.2: the peer has dropped fields at the least.
+            self.encoder.set_table_bytes_max(least);
+            self.encoder.set_table_bytes_max(last);
+        }
         let shift = i64::from(self.peer.window_bytes) - i64::from(window_before);
         if shift != 0 {
             // RFC 9113, section 6.9.2: of streams that this side still sends on.
@@ -252,6 +273,10 @@ impl Connection {
             return Err(Fault::size("PING has not 8 bytes"));
         };
         if header.has(flag::ACK) {
+            let Some(left) = self.pings_unanswered.checked_sub(1) else {
+                return self.ignored();
+            };
+            self.pings_unanswered = left;
             return Ok(Some(Event::Pong(data)));
         }
         let limits = self.config.limits;
@@ -303,7 +328,7 @@ impl Connection {
             return Err(Fault::protocol(message));
         }
         let Some(key) = self.streams.find(header.stream) else {
-            return Ok(None);
+            return self.late();
         };
         let fault = |code, message| Fault::Stream(header.stream, code, message);
         if increment == 0 {

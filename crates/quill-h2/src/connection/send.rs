@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use quill_core::{Headers, HttpMethod, RequestHead, ResponseHead};
 
-use super::Connection;
+use super::{Connection, UPDATE_BYTES};
 use crate::error_code::ErrorCode;
 use crate::event::Sent;
 use crate::floods::Flood;
@@ -40,7 +40,8 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl Connection {
-    /// Notes that the application has seen a request, so that it is told of a reset.
+    /// Notes that the application has begun to answer a request: a reset of it is then
+    /// none of [`Limits::unseen_resets`](crate::Limits::unseen_resets).
     pub fn accept(&mut self, key: Key) {
         if let Some(stream) = self.streams.at(key) {
             stream.is_seen = true;
@@ -156,6 +157,8 @@ impl Connection {
             stream.send_window.take(part.len());
             self.send_window.take(part.len());
             left -= part.len();
+            let updates = u32::try_from(part.len() / UPDATE_BYTES).unwrap_or(u32::MAX);
+            self.late_frames = self.late_frames.saturating_add(updates);
             if is_last || part.len() == frame_bytes_max {
                 self.floods.forgive(Flood::SmallWindowUpdate, 2);
             }
@@ -174,13 +177,6 @@ impl Connection {
                 return Sent::All;
             }
         }
-    }
-
-    /// Whether a stream may send: its window and the connection's are open.
-    #[must_use]
-    pub fn may_send(&self, key: Key) -> bool {
-        let stream = self.streams.peek(key);
-        stream.is_some_and(|stream| stream.send_window.open() > 0) && self.send_window.open() > 0
     }
 
     /// Whether the peer may send more on a stream before it is given room.
@@ -270,6 +266,7 @@ impl Connection {
 
     /// Sends a PING.
     pub fn send_ping(&mut self, data: [u8; 8]) {
+        self.pings_unanswered = self.pings_unanswered.saturating_add(1);
         self.put_frame(kind::PING, 0, 0, &data);
     }
 

@@ -122,6 +122,13 @@ impl End {
         end
     }
 
+    /// Whether the windows of a stream and of the connection are open.
+    fn may_send(&self, key: Key) -> bool {
+        let stream = self.0.streams.peek(key);
+        let is_open = stream.is_some_and(|stream| stream.send_window.open() > 0);
+        is_open && self.0.send_window.open() > 0
+    }
+
     fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut input = BytesMut::from(bytes);
         let mut events = Vec::new();

@@ -14,7 +14,7 @@ use super::options::ClientOptions;
 use super::request_body::{Handle, RequestBody, Source};
 use super::tap::{Opening, Peer, Tap};
 use crate::body::RecvBody;
-use crate::bounds::Http2Engine;
+use crate::bounds::{ADAPTIVE_WINDOW_BYTES, Http2Engine};
 use crate::error::{TransportError, TransportErrorKind};
 use crate::io::Io;
 use crate::{fields, hyper_error};
@@ -23,9 +23,6 @@ use crate::{fields, hyper_error};
 /// the server sends on one that is forgotten counts as its fault, and many
 /// such faults end the connection.
 const RESET_STREAMS_MAX: usize = 1000;
-
-/// Windows of a connection whose options say that they follow what is measured.
-const ADAPTIVE_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 
 /// An HTTP/2 connection; clones share it.
 #[derive(Clone)]

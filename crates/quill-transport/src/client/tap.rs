@@ -1,6 +1,7 @@
 //! What a server says about its HTTP/2 connection, read as the bytes go by.
 //!
-//! The library that speaks HTTP/2 acts on SETTINGS and GOAWAY and does not tell.
+//! The pool asks for it in one place, whichever engine speaks HTTP/2. Hyper acts on
+//! SETTINGS and GOAWAY and does not tell; Quill's own keeps them to its task.
 
 use std::io;
 use std::pin::Pin;

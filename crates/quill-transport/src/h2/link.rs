@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quill_h2::{Connection, ErrorCode};
@@ -19,11 +20,17 @@ const SLICES_MAX: usize = 64;
 /// wait beyond what bodies may queue.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
+/// How long a peer may take to acknowledge that the connection ends, or to read it.
+pub(crate) const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What asks a peer whether it is there.
+pub(crate) const ALIVE_PING: [u8; 8] = *b"q-alive\0";
+
 /// An engine, the socket that it speaks on, and the beginning of a frame that was read.
 pub(crate) struct Link<T> {
     pub(crate) engine: Connection,
     io: T,
-    rest: Bytes,
+    rest: BytesMut,
     /// What bodies may have waiting in the output.
     waiting_bytes_max: usize,
     /// The peer has sent its last byte.
@@ -36,7 +43,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Link<T> {
         Self {
             engine,
             io,
-            rest: ahead,
+            rest: BytesMut::from(ahead),
             waiting_bytes_max,
             read_ended: false,
         }
@@ -44,18 +51,27 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Link<T> {
 
     /// Takes buffers for a turn; what is to be read goes into the one returned.
     pub(crate) fn begin(&mut self) -> BytesMut {
-        let mut input = Spare::take_read();
-        input.extend_from_slice(&std::mem::take(&mut self.rest));
         self.engine.output_mut().lend(Spare::take_write());
+        let rest = std::mem::take(&mut self.rest);
+        if rest.len() > READ_BYTES {
+            return rest;
+        }
+        let mut input = Spare::take_read();
+        input.extend_from_slice(&rest);
         input
     }
 
     /// Gives the buffers back after a turn.
     pub(crate) fn end(&mut self, input: BytesMut) {
-        if !input.is_empty() {
-            self.rest = Bytes::copy_from_slice(&input);
+        if input.len() > READ_BYTES {
+            // A long frame is not copied again with each of its parts.
+            self.rest = input;
+        } else {
+            if !input.is_empty() {
+                self.rest = BytesMut::from(&input[..]);
+            }
+            Spare::give_read(input);
         }
-        Spare::give_read(input);
         if let Some(buffer) = self.engine.output_mut().reclaim() {
             Spare::give_write(buffer);
         }
@@ -68,7 +84,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Link<T> {
             return Ok(false);
         }
         let missing = Connection::frame_bytes(input).saturating_sub(input.len());
-        input.reserve(missing.max(READ_BYTES / 4));
+        // No more than came already is trusted to come.
+        input.reserve(missing.clamp(READ_BYTES / 4, READ_BYTES.max(input.len())));
         match pin!(self.io.read_buf(input)).poll(cx) {
             Poll::Pending => return Ok(false),
             Poll::Ready(Ok(count)) => self.read_ended = count == 0,
@@ -116,4 +133,23 @@ pub(crate) fn reset_error(code: ErrorCode, by_peer: bool) -> TransportError {
         format!("the stream was reset on this side: {code}")
     };
     TransportError::new(TransportErrorKind::Reset(code.0), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_beginning_of_a_frame_stays_where_it_is() {
+        let engine = Connection::server(quill_h2::Config::default());
+        let mut link = Link::new(engine, tokio::io::empty(), Bytes::new(), 0);
+        for (bytes, stays) in [(100, false), (2 * READ_BYTES, true)] {
+            let mut input = link.begin();
+            input.resize(bytes, 7);
+            let place = input.as_ptr();
+            link.end(input);
+            assert_eq!(link.rest.as_ptr() == place, stays);
+            assert_eq!(link.begin(), vec![7; bytes]);
+        }
+    }
 }

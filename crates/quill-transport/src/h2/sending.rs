@@ -48,7 +48,8 @@ impl<B: Body + Unpin> Sending<B> {
     }
 
     /// Moves the body into the engine as far as windows and `room` allow. Nothing is
-    /// asked of its maker while there is none.
+    /// asked of its maker while there is no room. One part is, where a window is shut:
+    /// an end and trailers need none (RFC 9113, section 6.9).
     pub(crate) fn pump(
         &mut self,
         engine: &mut Connection,
@@ -68,9 +69,6 @@ impl<B: Body + Unpin> Sending<B> {
                     Sent::StreamBlocked | Sent::ConnectionBlocked => return Progress::Blocked,
                 }
                 continue;
-            }
-            if !engine.may_send(stream.key) {
-                return Progress::Blocked;
             }
             if room == 0 {
                 return Progress::Queued;

@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use quill_core::{Budget, HttpVersion, Peer};
+use quill_h2::PREFACE;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
@@ -24,11 +25,9 @@ use super::responder::Responder;
 use crate::body::LINGER_TIMEOUT;
 use crate::bounds::Http2Engine;
 use crate::exchange::Service;
+use crate::h2::GOODBYE_TIMEOUT;
 use crate::io::{Io, Socket};
 use crate::tls::{ALPN_HTTP1, ALPN_HTTP2, ServerTls};
-
-/// How an HTTP/2 connection begins (RFC 9113, section 3.4).
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// What is still read of a request on HTTP/1.1 once the connection closes. A
 /// peer that has more on its way than fits the sockets' buffers loses the answer.
@@ -38,9 +37,6 @@ const LINGER_BYTES_MAX: usize = 256 * 1024;
 /// allowed: beside the piece that is being written, that is what a peer that
 /// does not read makes it hold.
 const HTTP1_BUFFER_BYTES: usize = 64 * 1024;
-
-/// How long an idle HTTP/2 peer may take to acknowledge that it must go.
-const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What every connection of a server shares.
 #[derive(Clone)]

@@ -62,6 +62,29 @@ async fn callers_share_the_first_connection_of_http2() {
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
 
+#[test]
+fn a_channel_outlives_the_runtime_that_its_connection_ran_on() {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().build().unwrap()
+    };
+    let (first, second) = (runtime(), runtime());
+    second.block_on(async {
+        let (shared, _running, channel) = pair(HttpVersion::Http2).await;
+        let connecting = channel.clone();
+        let connected = first.spawn(async move { connecting.connect().await });
+        soon(connected).await.unwrap().unwrap();
+        let calling = channel.clone();
+        let call =
+            tokio::spawn(async move { calling.send(post("/hang"), Empty).await.map(|_| ()) });
+        soon(shared.arrived.notified()).await;
+        first.shutdown_background();
+        let error = soon(call).await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), TransportErrorKind::Closed, "{error}");
+        say(&channel, "a").await;
+    });
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http1_connections_are_used_again_and_bounded() {
     let (shared, running, _) = pair(HttpVersion::Http1).await;

@@ -3,6 +3,8 @@
 //! ahead as soon as everybody waits.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use quill_core::HttpVersion;
@@ -78,6 +80,75 @@ async fn nobody_is_pinged_while_no_call_is_open_unless_that_is_asked_for() {
         assert_eq!(served.await.unwrap(), while_idle);
         tokio::time::resume();
     }
+}
+
+/// What a server may do often in the long run, though not at once.
+#[tokio::test]
+async fn a_server_may_ping_as_long_as_it_likes() {
+    const PINGS: u32 = 300;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let served = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        let mut raw = Raw::server(socket).await;
+        raw.until(|frame| frame.kind == Frame::HEADERS).await;
+        tokio::time::pause();
+        for _ in 0..PINGS {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            raw.write(&Frame::ping(0, [0; 8])).await;
+            raw.until(|frame| frame.kind == Frame::PING && frame.flags == 1)
+                .await;
+        }
+        raw.write(&Frame::headers(1, 5, &[0x88])).await;
+    });
+    let mut options = ClientOptions::default();
+    options.http2_ping_interval = None;
+    let channel = channel(&url, options);
+    let (head, _) = channel.send(post("/"), Empty).await.unwrap();
+    assert_eq!(head.status, 200);
+    served.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_reads_nothing_does_not_keep_a_connection_that_nobody_needs() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let accepted = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        let mut raw = Raw::server(socket).await;
+        raw.write(&Frame::window_update(0, 0x7000_0000)).await;
+        raw.until(|frame| frame.kind == Frame::HEADERS).await;
+        raw.write(&Frame::window_update(1, 0x7000_0000)).await;
+        raw
+    });
+    let channel = channel(&url, ClientOptions::default());
+    let polled_bytes = Arc::new(AtomicUsize::new(0));
+    let body = Endless {
+        polled_bytes: polled_bytes.clone(),
+        dropped: Arc::default(),
+    };
+    let calling = channel.clone();
+    let call = tokio::spawn(async move { calling.send(post("/"), body).await.map(|_| ()) });
+    let mut raw = soon(accepted).await.unwrap();
+    // Until the sockets take no more.
+    let mut before = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let polled = polled_bytes.load(Ordering::SeqCst);
+        if polled == before && polled > 65_535 {
+            break;
+        }
+        before = polled;
+    }
+    call.abort();
+    drop(channel);
+    tokio::time::pause();
+    let begun = Instant::now();
+    while raw.try_write(&Frame::ping(1, [0; 8])).await {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert!(begun.elapsed() > Duration::from_secs(5));
 }
 
 #[tokio::test]

@@ -54,6 +54,10 @@ impl Frame {
         Self::new(Self::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
     }
 
+    pub(crate) fn ping(flags: u8, payload: [u8; 8]) -> Self {
+        Self::new(Self::PING, flags, 0, &payload)
+    }
+
     pub(crate) fn goaway(last: u32, code: u32) -> Self {
         let payload = [last.to_be_bytes(), code.to_be_bytes()].concat();
         Self::new(Self::GOAWAY, 0, 0, &payload)
@@ -103,6 +107,17 @@ impl Raw {
     /// Writes, unless the other side has closed.
     pub(crate) async fn write(&mut self, frame: &Frame) {
         let _ = self.0.write_all(&frame.bytes()).await;
+    }
+
+    /// Whether the other side is there still.
+    pub(crate) async fn try_write(&mut self, frame: &Frame) -> bool {
+        self.0.write_all(&frame.bytes()).await.is_ok()
+    }
+
+    /// Writes frames in one segment.
+    async fn write_all(&mut self, frames: &[Frame]) {
+        let bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();
+        self.0.write_all(&bytes).await.unwrap();
     }
 
     async fn read(&mut self) -> Option<Frame> {
@@ -238,6 +253,32 @@ async fn fields_that_http2_forbids_end_their_stream_alone() {
     assert_eq!(shared.calls.load(std::sync::atomic::Ordering::SeqCst), 1);
 }
 
+#[tokio::test]
+async fn a_request_that_breaks_a_rule_in_the_same_read_reaches_no_service() {
+    let (shared, running, _) = pair(HttpVersion::Http2).await;
+    let mut ten = POST.to_vec();
+    ten.extend(b"\x00\x0econtent-length\x0210");
+    let mut raw = Raw::client(running.local_addr().unwrap()).await;
+    for frames in [
+        [Frame::headers(1, 4, &ten), Frame::data(1, 1, b"short")],
+        // Trailers that no message may have.
+        [
+            Frame::headers(3, 4, POST),
+            Frame::headers(3, 5, &with_connection_field()),
+        ],
+        [Frame::headers(5, 5, POST), Frame::window_update(5, 0)],
+    ] {
+        raw.write_all(&frames).await;
+        let reset = soon(raw.until(|frame| frame.kind == Frame::RESET)).await;
+        let expected = (frames[0].stream, PROTOCOL_ERROR);
+        assert_eq!((reset.stream, reset.error_code()), expected);
+    }
+    raw.write(&Frame::headers(7, 5, POST)).await;
+    let answer = soon(raw.until(|frame| frame.kind == Frame::HEADERS)).await;
+    assert_eq!(answer.stream, 7);
+    assert_eq!(shared.calls.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
 /// `POST http /refuse`, without the end of its stream.
 async fn refused(running: &quill_transport::Running) -> Raw {
     let mut raw = Raw::client(running.local_addr().unwrap()).await;
@@ -312,6 +353,67 @@ async fn a_peer_that_answers_no_ping_is_let_go() {
     let running = start(&Shared::default(), options).await;
     let mut raw = Raw::client(running.local_addr().unwrap()).await;
     soon(raw.rest()).await;
+}
+
+#[tokio::test]
+async fn a_peer_does_not_end_a_connection_as_if_it_were_drained() {
+    let mut options = ServerOptions::default();
+    options.http2_ping_interval = Some(Duration::from_millis(50));
+    let running = start(&Shared::default(), options).await;
+    let mut raw = Raw::client(running.local_addr().unwrap()).await;
+    // The wrong answer to another ping.
+    soon(raw.until(|frame| frame.kind == Frame::PING)).await;
+    raw.write(&Frame::ping(1, *b"q-drain\0")).await;
+    raw.write(&Frame::headers(1, 5, POST)).await;
+    let told = raw.until(|frame| matches!(frame.kind, Frame::HEADERS | Frame::GOAWAY));
+    assert_eq!(soon(told).await.kind, Frame::HEADERS);
+}
+
+#[tokio::test]
+async fn an_end_and_trailers_need_no_window() {
+    let (_, running, _) = pair(HttpVersion::Http2).await;
+    let mut raw = Raw::client(running.local_addr().unwrap()).await;
+    // INITIAL_WINDOW_SIZE 0
+    let settings = Frame::new(Frame::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    raw.write(&settings).await;
+    let mut block = vec![0x83, 0x86];
+    block.extend(b"\x04\x09/trailers");
+    raw.write(&Frame::headers(1, 5, &block)).await;
+    let trailers = raw.until(|frame| frame.kind == Frame::HEADERS && frame.flags & 1 == 1);
+    soon(trailers).await;
+    // An end behind the last byte that the window had room for.
+    block.truncate(2);
+    block.extend(b"\x04\x05/echo");
+    raw.write(&Frame::headers(3, 4, &block)).await;
+    raw.write(&Frame::window_update(3, 4)).await;
+    raw.write(&Frame::data(3, 0, b"four")).await;
+    let data = soon(raw.until(|frame| frame.kind == Frame::DATA)).await;
+    assert_eq!((data.flags, &data.payload[..]), (0, &b"four"[..]));
+    raw.write(&Frame::data(3, 1, b"")).await;
+    let end = soon(raw.until(|frame| frame.kind == Frame::DATA)).await;
+    assert_eq!((end.flags, end.payload.len()), (1, 0));
+}
+
+/// The clock stands still, and runs ahead where everybody waits.
+#[tokio::test]
+async fn a_connection_of_short_calls_is_not_idle() {
+    let mut options = ServerOptions::default();
+    let timeout = Duration::from_secs(60);
+    options.http2_idle_timeout = Some(timeout);
+    options.http2_ping_interval = None;
+    let running = start(&Shared::default(), options).await;
+    let mut raw = refused(&running).await;
+    raw.write(&Frame::data(1, 1, b"")).await;
+    tokio::time::pause();
+    let mut block = vec![0x83, 0x86];
+    block.extend(b"\x04\x07/refuse");
+    for turn in 1..7 {
+        tokio::time::sleep(timeout / 2).await;
+        raw.write(&Frame::headers(2 * turn + 1, 5, &block)).await;
+        let told = raw.until(|frame| matches!(frame.kind, Frame::HEADERS | Frame::GOAWAY));
+        assert_eq!(told.await.kind, Frame::HEADERS, "{turn}");
+    }
+    raw.until(|frame| frame.kind == Frame::GOAWAY).await;
 }
 
 #[tokio::test]

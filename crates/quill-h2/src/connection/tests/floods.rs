@@ -188,6 +188,51 @@ fn frames_without_a_use() {
         frame(kind::PRIORITY, 0, 2 * turn + 1, &[0, 0, 0, 2, 0])
     });
     holds(ignored(), |_| frame(0xfa, 0, 0, &[0; 10]));
+    holds(ignored(), |_| frame(kind::PING, flag::ACK, 0, &[0; 8]));
+    let mut pinging = ignored();
+    for _ in 0..100 {
+        pinging.0.send_ping([1; 8]);
+    }
+    for _ in 0..100 {
+        let pong = pinging.feed(&frame(kind::PING, flag::ACK, 0, &[1; 8]));
+        assert!(matches!(pong[..], [Event::Pong(_)]));
+    }
+}
+
+#[test]
+fn frames_for_streams_that_are_gone() {
+    // A stream that is gone, whose answer had so many bytes.
+    let gone = |bytes: usize| {
+        let mut end = End::server_with(limits(|limits| limits.ignored_frames = TEN));
+        let key = end.open(1);
+        let sent = end
+            .0
+            .send_data(key, &mut vec![0; bytes].into(), false, bytes);
+        assert_eq!(sent, Sent::All);
+        end.0.reset(key, ErrorCode::CANCEL);
+        end
+    };
+    let late = [
+        reset(1, ErrorCode::CANCEL),
+        window_update(1, 10_000),
+        data(1, 0, &[]),
+        data(1, flag::PADDED, &[3, 0, 0, 0]),
+        headers(1, WHOLE, &field("x", "1")),
+    ];
+    for frame in late {
+        for (bytes, free) in [(0, 4), (40 * 1024, 14)] {
+            let mut end = gone(bytes);
+            for _ in 0..free {
+                assert_eq!(end.failed_at(&frame), None);
+            }
+            holds(end, |_| frame.clone());
+        }
+    }
+    // Bytes that fill the window may have been on their way.
+    let mut end = gone(0);
+    for _ in 0..100 {
+        assert_eq!(end.failed_at(&data(1, 0, b"x")), None);
+    }
 }
 
 #[test]

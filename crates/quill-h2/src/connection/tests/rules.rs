@@ -40,6 +40,8 @@ fn pings_and_settings_are_answered() {
         (frames[1].kind, frames[1].flags),
         (kind::SETTINGS, flag::ACK)
     );
+    end.0.send_ping(*b"abcdefgh");
+    end.frames();
     let pong = end.feed(&frame(kind::PING, flag::ACK, 0, b"abcdefgh"));
     assert!(matches!(pong[..], [Event::Pong(data)] if &data == b"abcdefgh"));
     assert!(end.frames().is_empty());

@@ -329,7 +329,7 @@ fn what_is_sent_stays_within_the_windows() {
         end.0.send_data(key, &mut body, true, 1000),
         Sent::StreamBlocked
     );
-    assert!(!end.0.may_send(key));
+    assert!(!end.may_send(key));
     let sent: Vec<_> = end
         .frames()
         .into_iter()
@@ -338,7 +338,7 @@ fn what_is_sent_stays_within_the_windows() {
     assert_eq!(sent, [b"0123".to_vec(), b"456789".to_vec()]);
     // The window may go under zero; then more is needed (RFC 9113, section 6.9.2).
     end.feed(&settings(&[(4, 5)]));
-    assert!(end.feed(&window_update(1, 5)).is_empty() || !end.0.may_send(key));
+    assert!(end.feed(&window_update(1, 5)).is_empty() || !end.may_send(key));
     let events = end.feed(&window_update(1, 3));
     assert!(matches!(events[..], [Event::Writable(Some(k))] if k == key));
     assert_eq!(
@@ -366,7 +366,7 @@ fn the_connections_window_bounds_all_streams() {
         (sent, body.len()),
         (Sent::ConnectionBlocked, 100_000 - 65_535)
     );
-    assert!(!end.0.may_send(second));
+    assert!(!end.may_send(second));
     let events = end.feed(&window_update(0, 100_000));
     assert!(matches!(events[..], [Event::Writable(None)]));
     assert_eq!(
@@ -430,4 +430,16 @@ fn small_payloads_do_not_keep_what_they_were_read_into() {
         inside.push(range.contains(&data.as_ptr()));
     }
     assert_eq!(inside, [false, true]);
+}
+
+#[test]
+fn the_least_size_of_the_header_table_is_told_too() {
+    let mut end = End::server();
+    let key = end.open(1);
+    end.feed(&settings(&[(1, 0), (1, 4096)]));
+    end.frames();
+    end.0.send_head(key, &ResponseHead::new(200), &[], true);
+    let head = end.frames().remove(0);
+    // Size updates to 0 and to 4096, and status 200 (RFC 7541, section 4.2).
+    assert_eq!(head.payload, [0x20, 0x3f, 0xe1, 0x1f, 0x88]);
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::h2::GOODBYE_TIMEOUT;
+
 /// How often a server is asked, and how long it may take.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::client) struct KeepAlive {
@@ -19,6 +21,8 @@ pub(super) struct Life {
     settings: KeepAlive,
     last_read: Instant,
     asked: Option<Instant>,
+    /// When the connection ends though its last words were not written.
+    goodbye: Option<Instant>,
 }
 
 /// What is due.
@@ -28,6 +32,8 @@ pub(super) enum Due {
     Ping,
     /// The last one was not answered.
     Silence,
+    /// The last words could not be written.
+    Goodbye,
 }
 
 impl Life {
@@ -36,6 +42,7 @@ impl Life {
             settings,
             last_read: Instant::now(),
             asked: None,
+            goodbye: None,
         }
     }
 
@@ -49,8 +56,19 @@ impl Life {
         self.asked = None;
     }
 
+    /// Begins to say goodbye.
+    pub(super) fn part(&mut self) {
+        self.goodbye = Some(Instant::now() + GOODBYE_TIMEOUT);
+    }
+
     /// What is due next, and when.
     pub(super) fn next(&self, is_idle: bool) -> Option<(Instant, Due)> {
+        let goodbye = self.goodbye.map(|at| (at, Due::Goodbye));
+        let ping = self.next_ping(is_idle);
+        goodbye.into_iter().chain(ping).min_by_key(|(at, _)| *at)
+    }
+
+    fn next_ping(&self, is_idle: bool) -> Option<(Instant, Due)> {
         if let Some(asked) = self.asked {
             return Some((asked + self.settings.timeout, Due::Silence));
         }

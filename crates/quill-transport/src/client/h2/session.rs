@@ -20,13 +20,11 @@ use super::shared::{Call, Settings, Shared};
 use crate::body::Body;
 use crate::client::request_body::RequestBody;
 use crate::error::{TransportError, TransportErrorKind};
-use crate::h2::{Arrival, Link, Sending, reset_error};
+use crate::h2::{ALIVE_PING, Arrival, Link, Sending, reset_error};
 use exchanges::Exchange;
 
 /// Rounds in one turn of the task; then other tasks have theirs.
 const ROUNDS_MAX: usize = 16;
-
-const ALIVE_PING: [u8; 8] = *b"q-alive\0";
 
 /// One connection, from its preface to its end.
 pub(super) struct Session<T> {
@@ -81,11 +79,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             }
             Err(error) => closed(format!("the connection failed: {error}")),
         };
-        self.close(&error);
-        self.fail_all(&error);
-        if let Some(tell) = self.on_end.take() {
-            tell(failed.then(|| error.into()));
-        }
+        self.finish(error, failed);
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -104,6 +98,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             let has_read = self.read(input, cx)?;
             self.hand_over();
             self.open_calls(cx);
+            let open_before = self.link.engine.streams_open();
             let has_woken = self.look(cx);
             self.send(cx);
             let is_written = self.link.write(cx)?;
@@ -121,11 +116,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
                 }
                 if !self.is_leaving {
                     self.is_leaving = true;
+                    self.life.part();
                     self.link.engine.goaway(ErrorCode::NO_ERROR);
                     continue;
                 }
             }
-            if has_read || has_woken || (is_written && !self.queue.is_empty()) {
+            let may_open = !self.calls.is_empty() && self.link.engine.streams_open() < open_before;
+            let may_send = is_written && !self.queue.is_empty();
+            if has_read || has_woken || may_open || may_send {
                 continue;
             }
             if self.poll_life(cx)? {
@@ -149,6 +147,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             return Ok(false);
         }
         self.life.bytes_came();
+        self.link.engine.advance(Instant::now().into_std());
         while let Some(event) = self.link.engine.receive(input) {
             self.take(event);
         }
@@ -205,14 +204,6 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
         }
     }
 
-    /// Takes no more calls.
-    fn close(&mut self, error: &TransportError) {
-        self.shared.close(error);
-        for call in self.calls.drain(..) {
-            call.fail(error.clone().unprocessed());
-        }
-    }
-
     /// Opens streams for the calls that wait, as many as the server allows.
     fn open_calls(&mut self, cx: &mut Context<'_>) {
         self.shared.take_calls(&mut self.calls);
@@ -259,20 +250,24 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
         self.pump(stream, cx);
     }
 
-    /// Asks whether the server is there, when that is due; whether it was.
+    /// Asks whether the server is there, when that is due; whether it was. Fails when
+    /// the server has taken too long.
     fn poll_life(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let is_idle = self.link.engine.streams_open() == 0;
         let Some((at, due)) = self.life.next(is_idle) else {
             return Ok(false);
         };
         if at <= Instant::now() {
-            if due == Due::Silence {
-                let message = "the server has not answered a ping in time";
-                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
-            }
-            self.link.engine.send_ping(ALIVE_PING);
-            self.life.ask();
-            return Ok(true);
+            let message = match due {
+                Due::Silence => "the server has not answered a ping in time",
+                Due::Goodbye => "the server has not read the last words in time",
+                Due::Ping => {
+                    self.link.engine.send_ping(ALIVE_PING);
+                    self.life.ask();
+                    return Ok(true);
+                }
+            };
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         if self
             .armed
@@ -294,6 +289,32 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             self.arrivals = Vec::new();
         }
         self.link.engine.shrink();
+    }
+}
+
+impl<T> Session<T> {
+    /// Takes no more calls.
+    fn close(&mut self, error: &TransportError) {
+        self.shared.close(error);
+        for call in self.calls.drain(..) {
+            call.fail(error.clone().unprocessed());
+        }
+    }
+
+    /// Lets everybody know that it has ended, once.
+    fn finish(&mut self, error: TransportError, failed: bool) {
+        if let Some(tell) = self.on_end.take() {
+            self.close(&error);
+            self.fail_all(&error);
+            tell(failed.then(|| error.into()));
+        }
+    }
+}
+
+/// A task is dropped where it is when its runtime ends, or when it panics.
+impl<T> Drop for Session<T> {
+    fn drop(&mut self) {
+        self.finish(closed("the connection's task was ended"), true);
     }
 }
 

@@ -7,10 +7,8 @@ use quill_h2::Key;
 use tokio::time::Instant;
 
 use crate::body::LINGER_TIMEOUT;
+use crate::h2::GOODBYE_TIMEOUT;
 use crate::server::options::ServerOptions;
-
-/// How long a peer may take to acknowledge that it must go.
-const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The times of one connection. Each is looked at when the earliest is due, so that
 /// a busy connection never moves its timer.
@@ -91,6 +89,11 @@ impl Clock {
 
     pub(super) fn ponged(&mut self) {
         self.ping_sent = None;
+    }
+
+    /// Notes a request: it may be answered before anyone looks for open streams.
+    pub(super) fn request_came(&mut self) {
+        self.idle_since = None;
     }
 
     /// Notes whether a stream is open.

@@ -18,22 +18,19 @@ use tokio::time::{Instant, Sleep};
 
 use super::clock::{Clock, Due};
 use super::exchange::Exchange;
+use crate::bounds::ADAPTIVE_WINDOW_BYTES;
 use crate::error::{TransportError, TransportErrorKind};
 use crate::exchange::Service;
-use crate::h2::{Arrival, Link, Wakes, reset_error};
+use crate::h2::{ALIVE_PING, Arrival, Link, Wakes, reset_error};
 use crate::io::Io;
 use crate::server::options::ServerOptions;
 
 /// Rounds in one turn of the task; then other tasks have theirs.
 const ROUNDS_MAX: usize = 16;
 
-/// Windows of a connection whose options say that they follow what is measured.
-const ADAPTIVE_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
-
 /// The PING behind the first GOAWAY of a drain: once it is answered, the peer has
 /// seen both.
 const DRAIN_PING: [u8; 8] = *b"q-drain\0";
-const ALIVE_PING: [u8; 8] = *b"q-alive\0";
 
 /// One connection, from its first bytes to its last.
 pub(in crate::server) struct Session<S: Service> {
@@ -106,10 +103,11 @@ impl<S: Service> Session<S> {
         let mut is_registered = false;
         let ended = poll_fn(|cx| {
             // Polled once it has this task's waker: then the flag says it all.
-            if !is_registered || drain.has_changed().unwrap_or(true) {
+            let is_news = !is_registered || drain.has_changed().unwrap_or(true);
+            if !self.is_draining && is_news {
                 is_registered = true;
                 drain.mark_unchanged();
-                if draining.as_mut().poll(cx).is_ready() && !self.is_draining {
+                if draining.as_mut().poll(cx).is_ready() {
                     self.drain();
                 }
             }
@@ -216,7 +214,10 @@ impl<S: Service> Session<S> {
                 head,
                 content_length,
                 end,
-            } => self.arrive(key, head, content_length, end),
+            } => {
+                self.clock.request_came();
+                self.arrive(key, head, content_length, end);
+            }
             Event::Data { key, data, end } => self.take_data(key, data, end),
             Event::Trailers { key, trailers } => self.take_trailers(key, trailers),
             Event::Reset { key, code, fault } => {
@@ -228,7 +229,7 @@ impl<S: Service> Session<S> {
             Event::Writable(Some(key)) => self.enqueue(key),
             Event::Writable(None) => self.enqueue_all(),
             Event::Settings => self.clock.greeted(),
-            Event::Pong(DRAIN_PING) => {
+            Event::Pong(DRAIN_PING) if self.is_draining => {
                 self.clock.ponged();
                 self.link.engine.goaway(ErrorCode::NO_ERROR);
             }

@@ -66,6 +66,14 @@ impl Exchange {
     }
 }
 
+impl<T> Session<T> {
+    pub(super) fn fail_all(&mut self, error: &TransportError) {
+        for exchange in self.exchanges.drain(..).flatten() {
+            exchange.fail(error.clone());
+        }
+    }
+}
+
 impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
     fn exchange(&mut self, stream: Key) -> Option<&mut Exchange> {
         let exchange = self.exchanges.get_mut(stream.slot())?.as_mut()?;
@@ -243,12 +251,6 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
         } else if let Some(exchange) = self.exchanges.get_mut(stream.slot()).and_then(Option::take)
         {
             exchange.fail(error);
-        }
-    }
-
-    pub(super) fn fail_all(&mut self, error: &TransportError) {
-        for exchange in self.exchanges.drain(..).flatten() {
-            exchange.fail(error.clone());
         }
     }
 

@@ -159,14 +159,16 @@ impl<S: Service> Session<S> {
             return;
         }
         let engine = &mut self.link.engine;
+        let before = engine.output().len();
         let progress = sending.pump(engine, &mut exchange.stream, room, cx);
-        exchange.blocked_since = None;
+        let has_moved = engine.output().len() > before;
+        let blocked_since = exchange.blocked_since.take().filter(|_| !has_moved);
         match progress {
             Progress::Ended => self.answered(stream),
             Progress::Queued => self.enqueue(stream),
             Progress::Waiting => {}
             Progress::Blocked => {
-                exchange.blocked_since = Some(self.clock.now());
+                exchange.blocked_since = blocked_since.or(Some(self.clock.now()));
                 self.clock.note_blocked(self.options.write_timeout);
             }
             Progress::Broken(code) => self.reset(stream, code),
