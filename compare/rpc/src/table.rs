@@ -180,7 +180,7 @@ fn unary(
     let goal = Goal::AtMost(0.25);
     report.ratio("unary_100b_ct", "quill", metric, ratio, goal, row(&small));
     let ratio = small.ratio("quill mt", "tonic mt");
-    let goal = Goal::AtMost(1.0 / 6.0);
+    let goal = Goal::AtMost(0.167);
     let detail = "as above".to_owned();
     report.ratio(
         "unary_100b_mt",
@@ -202,8 +202,8 @@ fn unary(
         detail,
     );
     let larger = [
-        ("unary_1kb", "1 KB", 1_000, 8_000, 1.0 / 6.0),
-        ("unary_10kb", "10 KB", 10_000, 4_000, 1.0 / 3.0),
+        ("unary_1kb", "1 KB", 1_000, 8_000, 0.167),
+        ("unary_10kb", "10 KB", 10_000, 4_000, 0.333),
         ("unary_1mb", "1 MB", 1_000_000, 128, 0.8),
     ];
     for (id, name, bytes, requests, goal) in larger {
@@ -228,7 +228,7 @@ fn streams(report: &mut Report, servers: &[Server], folder: &Path) -> Result<(),
     let load = Load::server_stream(folder, EXPANDED, 512)?;
     let figures = measure::cpu(servers, &load, EXPANDED);
     let (ratio, detail) = (figures.ratio("quill", "tonic"), figures.text(1.0, "ns"));
-    let goal = Goal::AtMost(2.0 / 3.0);
+    let goal = Goal::AtMost(0.667);
     report.ratio("server_stream", "quill", metric, ratio, goal, detail);
 
     let load = Load::client_stream(folder, EXPANDED, 512)?;
@@ -278,7 +278,7 @@ fn other_protocols(report: &mut Report, servers: &[Server], folder: &Path) -> Re
     let figures = measure::cpu(servers.iter().filter(speak_http1), &load, 1);
     // Both goals in one: 1.15 of hyper's, and 1/1.2 of connectrpc's.
     let by_connectrpc = figures.ratio("connectrpc", "hyper + prost") / 1.2;
-    let goal = Goal::AtMost(by_connectrpc.min(1.15));
+    let goal = Goal::AtMost((by_connectrpc.min(1.15) * 1e3).round() / 1e3);
     let ratio = figures.ratio("quill", "hyper + prost");
     let detail = figures.text(MICROSECOND, "us");
     let metric = "CPU per call over HTTP/1.1, of hyper's";
@@ -339,7 +339,7 @@ fn latency(report: &mut Report, servers: &[Server], folder: &Path) -> Result<(),
         figures.ratio("quill", "tonic"),
         figures.text(MICROSECOND, "us"),
     );
-    let goal = Goal::AtMost(30.0 / 44.0);
+    let goal = Goal::AtMost(0.682);
     let metric = "time of one call at a time, of tonic's";
     report.ratio("one_call", "quill", metric, ratio, goal, detail);
     Ok(())
@@ -356,7 +356,7 @@ fn clients(report: &mut Report, servers: &[Server]) {
         figures.text(MICROSECOND, "us"),
     );
     let metric = "CPU of the client per call, of tonic's";
-    let goal = Goal::AtMost(1.0 / 3.0);
+    let goal = Goal::AtMost(0.333);
     report.ratio("client_call", "quill", metric, ratio, goal, detail);
 }
 
