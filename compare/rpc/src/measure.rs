@@ -15,6 +15,9 @@ use crate::process::{self, Program, Server, Subject};
 /// Rounds of each measurement. The least counts.
 const ROUNDS: usize = 4;
 
+/// Rounds at a fixed rate.
+const RATE_ROUNDS: usize = 5;
+
 /// Streams of a chat, on one connection.
 const CHATS: usize = 64;
 const CHAT_MESSAGES: usize = 500;
@@ -87,19 +90,18 @@ pub fn one_call(servers: &[Server]) -> Figures {
 }
 
 /// Microseconds that answers take at a fixed rate of requests: p50, p99, p99.9.
+/// A round in which the load itself fell behind does not count, and leaves the others.
 pub fn at_rate(servers: &[Server], load: &Load, per_second: usize) -> [Figures; 3] {
     let mut all: [Figures; 3] = Default::default();
-    for _ in 0..3 {
-        for server in servers {
-            match load.run_at(server, per_second) {
-                Ok(times) => {
-                    for (figures, part) in all.iter_mut().zip([0.5, 0.99, 0.999]) {
-                        let at = (times.len() as f64 * part) as usize;
-                        figures.add(server.subject.name, times[at.min(times.len() - 1)] as f64);
-                    }
+    for server in servers.iter().cycle().take(servers.len() * RATE_ROUNDS) {
+        match load.run_at(server, per_second) {
+            Ok(times) => {
+                for (figures, part) in all.iter_mut().zip([0.5, 0.99, 0.999]) {
+                    let at = (times.len() as f64 * part) as usize;
+                    figures.add(server.subject.name, times[at.min(times.len() - 1)] as f64);
                 }
-                Err(error) => eprintln!("compare: {error}"),
             }
+            Err(error) => eprintln!("compare: {}: {error}", server.subject.name),
         }
     }
     all

@@ -25,9 +25,6 @@ const END_HEADERS: u8 = 4;
 
 const INITIAL_WINDOW_SIZE: u16 = 4;
 
-/// Pipelined calls of `call_many`, so that both ends work on several.
-const BATCH: usize = 20;
-
 /// What came on a stream.
 struct Arrival {
     stream: u32,
@@ -73,29 +70,22 @@ impl Peer {
         Ok(peer)
     }
 
-    /// One call, over when its answer is.
+    /// A unary call of 100 bytes, over when its answer is.
     pub fn call(&mut self) -> io::Result<()> {
-        self.call_many(1)
+        let stream = self.open("/echo.v1.Echo/Unary");
+        self.send_message(stream, END_STREAM);
+        self.flush()?;
+        let mut is_over = false;
+        while !is_over {
+            self.read(&mut |arrival| is_over |= arrival.is_end)?;
+        }
+        self.grants.clear();
+        Ok(())
     }
 
-    /// So many unary calls of 100 bytes, some at a time.
+    /// So many calls, one after the other.
     pub fn call_many(&mut self, calls: usize) -> io::Result<()> {
-        let mut left = calls;
-        while left > 0 {
-            let batch = left.min(BATCH);
-            for _ in 0..batch {
-                let stream = self.open("/echo.v1.Echo/Unary");
-                self.send_message(stream, END_STREAM);
-            }
-            self.flush()?;
-            let mut ended = 0;
-            while ended < batch {
-                self.read(&mut |arrival| ended += usize::from(arrival.is_end))?;
-            }
-            self.grants.clear();
-            left -= batch;
-        }
-        Ok(())
+        (0..calls).try_for_each(|_| self.call())
     }
 
     /// Opens a stream both ways, has one message echoed, and leaves it open.
