@@ -60,6 +60,10 @@ instructions:
 compare-frames *args:
     compare/run frames {{ args }}
 
+# Servers and clients beside tonic, connectrpc, hyper, grpc-go and nghttpd, in one run; wants h2load, valgrind, strace and Go
+compare-rpc *args:
+    compare/run rpc {{ args }}
+
 # throttle-kit beside other limiters, in one run; wants valgrind and redis-server
 compare-throttle *args:
     compare/run throttle {{ args }}
