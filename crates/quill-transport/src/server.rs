@@ -2,6 +2,7 @@
 
 mod activity;
 mod connection;
+mod crowd;
 mod delivery;
 mod h2;
 mod options;
@@ -19,20 +20,23 @@ use std::time::Duration;
 
 use quill_core::Budget;
 use tokio::sync::{oneshot, watch};
-use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
 
 use crate::bounds::OptionsError;
 use crate::exchange::Service;
+use crate::io::Socket;
 use crate::listener::Listener;
 use crate::tls::ServerTls;
+use activity::Activity;
 use connection::Connection;
+use crowd::Crowd;
 
 /// What errors call the bound of a connection's budget.
 pub const CONNECTION_HELD_BYTES_MAX: &str = "connection_held_bytes_max";
 
-/// The pause after an accept that failed for want of file descriptors or
-/// memory: connections that end meanwhile free some.
+/// The pause when there is no place for a connection, no file descriptor or no
+/// memory, and none can be freed: some connections end meanwhile, or come to rest.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A server that is set up and not yet running.
@@ -119,6 +123,7 @@ impl HttpServer {
 
     async fn run<S: Service>(self, service: S, mut stop: oneshot::Receiver<Duration>) -> Drained {
         let (drain, draining) = watch::channel(false);
+        let connections_max = self.options.connections_max;
         let template = Connection {
             service,
             tls: self.tls,
@@ -126,51 +131,61 @@ impl HttpServer {
             budget: self.budget,
             connection_bytes_max: self.connection_bytes_max,
             drain: draining,
+            activity: Activity::new(),
         };
-        let mut connections = JoinSet::new();
+        let mut crowd = Crowd::default();
+        // A connection that there is no room for yet.
+        let mut waiting: Option<Socket> = None;
         let mut paused: Option<Instant> = None;
         let mut turn: usize = 0;
         let limit = loop {
-            let open = connections.len();
-            let may_accept = paused.is_none() && open < template.options.connections_max;
+            if paused.is_none()
+                && let Some(socket) = waiting.take()
+            {
+                if crowd.len() < connections_max {
+                    let mut connection = template.clone();
+                    connection.activity = Activity::new();
+                    crowd.admit(connection.activity.clone(), connection.serve(socket));
+                } else {
+                    waiting = Some(socket);
+                    if !crowd.make_room() {
+                        paused = Some(Instant::now() + ACCEPT_PAUSE);
+                    }
+                }
+            }
+            let may_accept = paused.is_none() && waiting.is_none() && !crowd.is_making_room();
             tokio::select! {
                 limit = &mut stop => break limit.unwrap_or_default(),
-                Some(ended) = connections.join_next() => log_panic(ended),
+                true = crowd.ended() => {
+                    // Who waits has its place.
+                    if waiting.is_some() {
+                        paused = None;
+                    }
+                }
                 () = sleep_until(paused.unwrap_or_else(Instant::now)), if paused.is_some() => paused = None,
                 accepted = poll_fn(|cx| self.listener.poll_accept(turn, cx)), if may_accept => match accepted {
                     Ok(socket) => {
                         turn = turn.wrapping_add(1);
-                        connections.spawn(template.clone().serve(socket));
+                        waiting = Some(socket);
                     }
                     Err(error) if is_of_the_peer(&error) => {}
                     Err(error) => {
-                        tracing::warn!(%error, "accepting connections pauses");
-                        paused = Some(Instant::now() + ACCEPT_PAUSE);
+                        if !crowd.make_room() {
+                            tracing::warn!(%error, "accepting connections pauses");
+                            paused = Some(Instant::now() + ACCEPT_PAUSE);
+                        }
                     }
                 },
             }
         };
         drop(self.listener);
+        drop(waiting);
         drop(template);
         // No receiver means no connection.
         let _ = drain.send(true);
-        let finished = async { while connections.join_next().await.is_some() {} };
-        let cut = match timeout(limit, finished).await {
-            Ok(()) => 0,
-            Err(_) => connections.len(),
-        };
-        connections.shutdown().await;
         Drained {
-            cut_connections: cut,
+            cut_connections: crowd.drain(limit).await,
         }
-    }
-}
-
-fn log_panic(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended
-        && error.is_panic()
-    {
-        tracing::error!(%error, "a connection ended in a panic");
     }
 }
 

@@ -21,16 +21,6 @@ pub(crate) enum Against {
     Call,
 }
 
-/// What a good client may expect while the attack lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Service {
-    /// Its calls are answered, on connections old and new.
-    Whole,
-    /// Its calls on connections that it has are answered: the attack takes up
-    /// all that the server may hold. New ones are answered once it is over.
-    OldConnections,
-}
-
 /// How an attack spends its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
@@ -47,7 +37,6 @@ pub(crate) struct Attack {
     /// What it sends, for the list and the table.
     pub(crate) sends: &'static str,
     pub(crate) against: Against,
-    pub(crate) service: Service,
     pub(crate) pace: Pace,
     /// Most memory the victim may have at any time.
     pub(crate) memory_mib_max: u64,
@@ -66,7 +55,6 @@ impl Attack {
             name,
             sends,
             against: Against::Demo,
-            service: Service::Whole,
             pace: Pace::Busy,
             memory_mib_max: 128,
             round,
@@ -75,11 +63,6 @@ impl Attack {
 
     pub(crate) const fn against(mut self, against: Against) -> Self {
         self.against = against;
-        self
-    }
-
-    pub(crate) const fn old_connections(mut self) -> Self {
-        self.service = Service::OldConnections;
         self
     }
 

@@ -115,15 +115,14 @@ pub(crate) const ALL: &[Attack] = &[
         round!(sockets::idle),
     )
     .patient(15)
-    .old_connections()
     .memory_mib_max(256),
     Attack::new(
         "emfile",
-        "200 connections to a server with 64 descriptors",
+        "120 connections to a server with 64 descriptors",
         round!(sockets::too_many),
     )
     .against(Against::DemoWithDescriptors(FEW_DESCRIPTORS))
-    .old_connections(),
+    .patient(6),
     Attack::new(
         "bombs",
         "64 MiB of zeros in each encoding and protocol",
@@ -174,5 +173,5 @@ pub(crate) const ALL: &[Attack] = &[
     )
     .against(Against::Call)
     .patient(20)
-    .memory_mib_max(768),
+    .memory_mib_max(384),
 ];

@@ -87,7 +87,7 @@ impl Clients {
 
 impl GoodClient {
     /// Makes its connections and some calls; then it goes on by itself.
-    pub(crate) async fn start(victim: &Victim, calls_on_new: bool) -> Result<Self, String> {
+    pub(crate) async fn start(victim: &Victim) -> Result<Self, String> {
         let clients = Clients::of(victim)?;
         let calls = Arc::new(Mutex::new(Calls::default()));
         for _ in 0..20 {
@@ -101,9 +101,7 @@ impl GoodClient {
         let task = tokio::spawn(async move {
             loop {
                 clients.call_on_old(&shared).await;
-                if calls_on_new {
-                    clients.call_on_new(&shared).await;
-                }
+                clients.call_on_new(&shared).await;
                 sleep(PAUSE).await;
             }
         });

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::arena::Arena;
 use crate::args::Args;
-use crate::attack::{Against, Attack, Pace, Service};
+use crate::attack::{Against, Attack, Pace};
 use crate::attacks;
 use crate::good_client::{GoodClient, is_served};
 use crate::victim::{Victim, raise_descriptors};
@@ -167,8 +167,7 @@ async fn attack_server(
 ) -> Result<(), String> {
     let victim = Victim::start(attack.against, &setting.program, &setting.folder).await?;
     let arena = || setting.arena(victim.address, time);
-    let new_too = attack.service == Service::Whole;
-    let client = GoodClient::start(&victim, new_too).await?;
+    let client = GoodClient::start(&victim).await?;
     row.descriptors_before = victim.descriptors();
     for _ in 0..setting.rounds {
         let fought = tokio::time::timeout(time + ROUND_GRACE, (attack.round)(arena())).await;

@@ -19,10 +19,21 @@ struct State {
     exchanges: usize,
     /// Bytes of a head have come, and no request yet.
     in_head: bool,
+    /// A request has come.
+    was_asked: bool,
     /// When this state was entered.
     since: Instant,
     /// Since when the peer has taken no byte that waits to be written.
     blocked: Option<Instant>,
+}
+
+/// How a connection rests: it has no exchange open, and nothing waits to be
+/// written. Those that are spared least come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rest {
+    /// A request came on it before.
+    pub(super) was_asked: bool,
+    pub(super) since: Instant,
 }
 
 /// How long a connection may be in each state; `None` for ever.
@@ -47,14 +58,21 @@ pub(super) enum Due {
 }
 
 impl Activity {
-    /// A connection that has just been made: its first head is awaited.
+    /// A connection that has just been made.
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
             exchanges: 0,
             in_head: true,
+            was_asked: false,
             since: Instant::now(),
             blocked: None,
         })))
+    }
+
+    /// Notes that the connection is ready for HTTP: its first head is awaited
+    /// from now on.
+    pub(super) fn opened(&self) {
+        self.lock().since = Instant::now();
     }
 
     /// Notes that an exchange has begun; it ends when the mark is dropped.
@@ -62,6 +80,7 @@ impl Activity {
         let mut state = self.lock();
         state.exchanges += 1;
         state.in_head = false;
+        state.was_asked = true;
         drop(state);
         Mark(self.clone())
     }
@@ -77,6 +96,14 @@ impl Activity {
             (0, _, Some(idle)) => Due::Exchange(state.since + idle),
             _ => Due::Never,
         }
+    }
+
+    /// How the connection rests, if it does.
+    pub(super) fn rest(&self) -> Option<Rest> {
+        let state = self.lock();
+        let (was_asked, since) = (state.was_asked, state.since);
+        let is_at_rest = state.exchanges == 0 && state.blocked.is_none();
+        is_at_rest.then_some(Rest { was_asked, since })
     }
 
     fn bytes_came(&self) {

@@ -38,7 +38,7 @@ const LINGER_BYTES_MAX: usize = 256 * 1024;
 /// does not read makes it hold.
 const HTTP1_BUFFER_BYTES: usize = 64 * 1024;
 
-/// What every connection of a server shares.
+/// What every connection of a server shares, and what one does.
 #[derive(Clone)]
 pub(super) struct Connection<S> {
     pub(super) service: S,
@@ -47,6 +47,8 @@ pub(super) struct Connection<S> {
     pub(super) budget: Option<Budget>,
     pub(super) connection_bytes_max: usize,
     pub(super) drain: watch::Receiver<bool>,
+    /// This connection's own.
+    pub(super) activity: Arc<Activity>,
 }
 
 /// A connection that is ready for HTTP.
@@ -73,6 +75,7 @@ impl<S: Service> Connection<S> {
                 return;
             }
         };
+        self.activity.opened();
         // Each in a box, so that a connection takes the room of its own version alone.
         match opened.peer.version() {
             HttpVersion::Http1 => Box::pin(self.serve_http1(opened)).await,
@@ -153,9 +156,9 @@ impl<S: Service> Connection<S> {
     }
 
     async fn serve_http1(self, opened: Opened) {
-        let activity = Activity::new();
+        let activity = self.activity.clone();
         let io = Watched::new(opened.ahead, opened.io, activity.clone());
-        let responder = self.responder(opened.peer, &activity);
+        let responder = self.responder(opened.peer);
         let head_bytes_max = self.options.headers_bytes_max as usize;
         let mut connection = http1::Builder::new()
             .max_buf_size(HTTP1_BUFFER_BYTES.max(head_bytes_max))
@@ -181,9 +184,10 @@ impl<S: Service> Connection<S> {
     }
 
     async fn serve_http2(self, opened: Opened) {
-        let Opened { ahead, io, peer } = opened;
         let budget = self.connection_budget();
-        let mut session = Session::new(io, ahead, self.service, (peer, budget), self.options);
+        let Opened { ahead, io, peer } = opened;
+        let caller = (peer, budget, self.activity);
+        let mut session = Session::new(io, ahead, self.service, caller, self.options);
         if session.run(self.drain).await {
             let mut io = session.into_io();
             let _ = timeout(LINGER_TIMEOUT, linger(&mut io)).await;
@@ -191,8 +195,8 @@ impl<S: Service> Connection<S> {
     }
 
     async fn serve_hyper_http2(self, opened: Opened) {
-        let activity = Activity::new();
-        let responder = self.responder(opened.peer, &activity);
+        let activity = self.activity.clone();
+        let responder = self.responder(opened.peer);
         let io = Watched::new(opened.ahead, opened.io, activity.clone());
         let options = &self.options;
         let mut builder = http2::Builder::new(Exchanges::new(options.write_timeout));
@@ -232,7 +236,7 @@ impl<S: Service> Connection<S> {
         self.budget.as_ref().map(within)
     }
 
-    fn responder(&self, peer: Peer, activity: &Arc<Activity>) -> Responder<S> {
+    fn responder(&self, peer: Peer) -> Responder<S> {
         Responder {
             budget: self.connection_budget(),
             service: self.service.clone(),
@@ -241,7 +245,7 @@ impl<S: Service> Connection<S> {
                 _ => self.options.http2_send_buffer_bytes_max,
             },
             peer,
-            activity: activity.clone(),
+            activity: self.activity.clone(),
         }
     }
 }

@@ -28,8 +28,11 @@ pub struct ServerOptions {
     pub versions: HttpVersions,
     /// What speaks HTTP/2; Quill's own engine by default.
     pub http2_engine: Http2Engine,
-    /// Connections open at a time, 1 or more; further ones wait in the
-    /// kernel's queue. 10,000 by default.
+    /// Connections open at a time, 1 or more. Where there are as many, or no more
+    /// file descriptors, a further one takes the place of one that is cut: the one
+    /// that no request ever came on, or else that has no exchange open, for the
+    /// longest time, if that is a second or more. While there is none it waits, and
+    /// others in the kernel's queue. 10,000 by default.
     pub connections_max: usize,
     /// How long a TLS handshake may take. 10 s by default.
     pub handshake_timeout: Duration,

@@ -171,21 +171,58 @@ async fn a_truncated_request_is_no_whole_request() {
     }
 }
 
-#[tokio::test]
-async fn connections_over_the_limit_wait() {
+/// A server with so many places.
+async fn narrow(places: usize) -> (Shared, Running) {
     let mut options = ServerOptions::default();
-    options.connections_max = 1;
-    let running = start(&Shared::default(), options).await;
-    let request = b"GET /head HTTP/1.1\r\nhost: a\r\n\r\n";
-    let mut first = socket(&running).await;
-    first.write_all(request).await.unwrap();
-    assert!(soon(answer(&mut first)).await.starts_with("HTTP/1.1 200"));
-    let mut second = socket(&running).await;
-    second.write_all(request).await.unwrap();
-    let waits = tokio::time::timeout(2 * SHORT, second.read_u8()).await;
-    assert!(waits.is_err());
-    drop(first);
-    assert!(soon(answer(&mut second)).await.starts_with("HTTP/1.1 200"));
+    options.connections_max = places;
+    let shared = Shared::default();
+    let running = start(&shared, options).await;
+    (shared, running)
+}
+
+const REQUEST: &[u8] = b"GET /head HTTP/1.1\r\nhost: a\r\n\r\n";
+
+#[tokio::test]
+async fn connections_over_the_limit_wait_for_busy_ones() {
+    for version in VERSIONS {
+        let (shared, running) = narrow(1).await;
+        let channel = channel(&url(&running), options(version));
+        let call = tokio::spawn(async move {
+            let (_, body) = channel.send(post("/wait"), Empty).await.unwrap();
+            text(body).await
+        });
+        soon(shared.arrived.notified()).await;
+        let mut second = socket(&running).await;
+        second.write_all(REQUEST).await.unwrap();
+        // For longer than one that is at rest is let be.
+        let waits = tokio::time::timeout(Duration::from_millis(1500), second.read_u8()).await;
+        assert!(waits.is_err(), "{version:?}");
+        shared.release.notify_one();
+        assert_eq!(soon(call).await.unwrap(), "released");
+        let answer = soon(answer(&mut second)).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{version:?}");
+    }
+}
+
+#[tokio::test]
+async fn silent_connections_make_room_for_others() {
+    let (_, running) = narrow(2).await;
+    let mut asked = socket(&running).await;
+    asked.write_all(REQUEST).await.unwrap();
+    assert!(soon(answer(&mut asked)).await.starts_with("HTTP/1.1 200"));
+    // Each of these takes the other's place, and not that of the one that asked.
+    let mut silent = Vec::new();
+    for _ in 0..2 {
+        silent.push(socket(&running).await);
+    }
+    for socket in &mut silent[..1] {
+        assert!(soon(socket.read_u8()).await.is_err());
+    }
+    let mut good = socket(&running).await;
+    good.write_all(REQUEST).await.unwrap();
+    assert!(soon(answer(&mut good)).await.starts_with("HTTP/1.1 200"));
+    asked.write_all(REQUEST).await.unwrap();
+    assert!(soon(answer(&mut asked)).await.starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test]

@@ -15,10 +15,10 @@ use super::call_answers::{Answer, Asked, Case, Then, cases, descriptor_sets};
 use crate::arena::Arena;
 use crate::victim::{Process, memory};
 
-/// What the command is told, and when it must have ended: it may look up the
-/// type of an error's detail for 5 s more, and the machine may be busy.
+/// What the command is told for the call, and when it must have ended: finding the
+/// schema has 30 s of its own, the type of an error's detail 5 s.
 const TIMEOUT: &str = "3s";
-const ENDS_WITHIN: Duration = Duration::from_secs(20);
+const ENDS_WITHIN: Duration = Duration::from_secs(40);
 const AT_ONCE: usize = 2;
 const LOOK: Duration = Duration::from_millis(2);
 const METHOD: &str = "a.B/C";

@@ -162,8 +162,8 @@ fn nested(number: u64, depth: usize) -> Vec<u8> {
 }
 
 /// The same file to every question.
-fn says(name: &'static str, must_fail: bool, said: Vec<u8>) -> Case {
-    let answer = described(&said);
+fn says(name: &'static str, must_fail: bool, said: &[u8]) -> Case {
+    let answer = described(said);
     let answer = move |asked: &Asked| stream(&vec![answer.clone(); asked.questions]);
     Case {
         name,
@@ -271,12 +271,12 @@ fn files(dice: &mut Dice) -> Vec<Case> {
         says(
             "a million imports",
             true,
-            file("a", &[imports(400_000, &|n| n.to_string())]),
+            &file("a", &[imports(400_000, &|n| n.to_string())]),
         ),
         says(
             "imports of itself",
             true,
-            file("a", &[imports(3, &|_| "a".to_owned())]),
+            &file("a", &[imports(3, &|_| "a".to_owned())]),
         ),
     ];
     cases.extend(senseless(dice));
@@ -286,7 +286,7 @@ fn files(dice: &mut Dice) -> Vec<Case> {
             let at = dice.below(flipped.len());
             flipped[at] ^= 1 << dice.below(8);
         }
-        cases.push(says("a file with wrong bits", false, flipped));
+        cases.push(says("a file with wrong bits", false, &flipped));
     }
     cases
 }
@@ -297,55 +297,55 @@ fn senseless(dice: &mut Dice) -> Vec<Case> {
         says(
             "swelling messages",
             true,
-            [0x22, 0].repeat(MESSAGE_BYTES / 2),
+            &[0x22, 0].repeat(MESSAGE_BYTES / 2),
         ),
         says(
             "swelling fields",
             true,
-            bytes_field(4, &[0x12, 0].repeat(MESSAGE_BYTES / 2)),
+            &bytes_field(4, &[0x12, 0].repeat(MESSAGE_BYTES / 2)),
         ),
         says(
             "swelling values",
             true,
-            bytes_field(5, &[0x12, 0].repeat(MESSAGE_BYTES / 2)),
+            &bytes_field(5, &[0x12, 0].repeat(MESSAGE_BYTES / 2)),
         ),
         says(
             "swelling services",
             true,
-            bytes_field(6, &[0x12, 0].repeat(MESSAGE_BYTES / 2)),
+            &bytes_field(6, &[0x12, 0].repeat(MESSAGE_BYTES / 2)),
         ),
         says(
             "swelling unknown fields",
             true,
-            [0xf8, 0x7f, 0].repeat(MESSAGE_BYTES / 3),
+            &[0xf8, 0x7f, 0].repeat(MESSAGE_BYTES / 3),
         ),
         says(
             "types 90 deep",
             true,
-            file("a", &[bytes_field(4, &nested(3, 90))]),
+            &file("a", &[bytes_field(4, &nested(3, 90))]),
         ),
         says(
             "types 200,000 deep",
             true,
-            file("a", &[bytes_field(4, &nested(3, 200_000))]),
+            &file("a", &[bytes_field(4, &nested(3, 200_000))]),
         ),
-        says("a service of no types", true, file("a", &[service()])),
+        says("a service of no types", true, &file("a", &[service()])),
         says(
             "a field of number 0",
             true,
-            file("a", &[message("M", &[field("f", 0, 1, 9, "")]), service()]),
+            &file("a", &[message("M", &[field("f", 0, 1, 9, "")]), service()]),
         ),
         says(
             "a field of an unknown type",
             true,
-            file("a", &[message("M", &[field("f", 1, 1, 99, "")]), service()]),
+            &file("a", &[message("M", &[field("f", 1, 1, 99, "")]), service()]),
         ),
         says(
             "two types of one name",
             true,
-            file("a", &[message("M", &[]), message("M", &[]), service()]),
+            &file("a", &[message("M", &[]), message("M", &[]), service()]),
         ),
-        says("an answer that is no file", true, dice.bytes(2000)),
+        says("an answer that is no file", true, &dice.bytes(2000)),
     ]
 }
 

@@ -20,7 +20,7 @@ const LEAST_CONNECTIONS: usize = 1000;
 /// Descriptors that this program needs for other things.
 const DESCRIPTORS_KEPT: u64 = 2000;
 /// Connections to a server that may have 64 descriptors.
-const TOO_MANY: usize = 200;
+const TOO_MANY: usize = 120;
 const AT_ONCE: usize = 256;
 
 /// Opens so many connections, and holds them to the attack's end.

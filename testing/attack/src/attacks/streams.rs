@@ -122,12 +122,12 @@ async fn start_and_vanish(arena: &Arena, number: u64) -> std::io::Result<()> {
                 1 => {
                     connection
                         .send(&frame(DATA, END_STREAM, stream, &body))
-                        .await?
+                        .await?;
                 }
                 3 => {
                     connection
                         .send(&frame(DATA, 0, stream, &body[..body.len() / 2]))
-                        .await?
+                        .await?;
                 }
                 _ => {}
             }

@@ -23,6 +23,7 @@ use crate::error::{TransportError, TransportErrorKind};
 use crate::exchange::Service;
 use crate::h2::{ALIVE_PING, Arrival, Link, Wakes, reset_error};
 use crate::io::Io;
+use crate::server::activity::{Activity, Mark};
 use crate::server::options::ServerOptions;
 
 /// Rounds in one turn of the task; then other tasks have theirs.
@@ -47,6 +48,9 @@ pub(in crate::server) struct Session<S: Service> {
     queue: VecDeque<Key>,
     wakes: Arc<Wakes>,
     woken: Vec<Key>,
+    activity: Arc<Activity>,
+    /// Held from a request's coming until nothing is open and all is written.
+    mark: Option<Mark>,
     clock: Clock,
     timer: Pin<Box<Sleep>>,
     /// When the timer wakes this task.
@@ -62,7 +66,7 @@ impl<S: Service> Session<S> {
         io: Io,
         ahead: Bytes,
         service: S,
-        (peer, budget): (Peer, Option<Budget>),
+        (peer, budget, activity): (Peer, Option<Budget>, Arc<Activity>),
         options: Arc<ServerOptions>,
     ) -> Self {
         let config = config(&options);
@@ -88,6 +92,8 @@ impl<S: Service> Session<S> {
             queue: VecDeque::new(),
             wakes,
             woken: Vec::new(),
+            activity,
+            mark: None,
             clock,
             armed: None,
             date: None,
@@ -143,6 +149,9 @@ impl<S: Service> Session<S> {
         self.link.end(input);
         if polled.is_pending() && self.link.engine.streams_open() == 0 {
             self.shrink();
+            if self.link.engine.output().is_empty() {
+                self.mark = None;
+            }
         }
         polled
     }

@@ -106,6 +106,9 @@ impl<S: Service> Session<S> {
         if self.arrivals.is_empty() {
             return;
         }
+        if self.mark.is_none() {
+            self.mark = Some(self.activity.begin());
+        }
         let mut arrivals = std::mem::take(&mut self.arrivals);
         for arrival in arrivals.drain(..) {
             self.call(arrival, cx);
