@@ -1,81 +1,69 @@
-//! Names and values of many fields in two allocations.
+//! Names and values of many fields in one allocation.
 
-/// Room made at once for the first field, so that the fields of most calls cost
-/// one allocation in each arena, not one for each time that it doubles.
-const FIELDS_AT_FIRST: usize = 8;
-const NAME_BYTES_AT_FIRST: usize = 96;
-const VALUE_BYTES_AT_FIRST: usize = 192;
+/// Room made at once for the first field, so that the fields of most calls cost one
+/// allocation, not one for each time that it doubles.
+const BYTES_AT_FIRST: usize = 256;
 
-/// One field's place in the arenas; a field's name and value lie one after
-/// the other in theirs, so only the ends are kept.
-#[derive(Clone, Copy, Debug)]
-struct Ends {
-    name: u32,
-    value: u32,
-}
+/// Bytes before each field: the lengths of its name and of its value.
+const LENGTHS_BYTES: usize = 8;
 
 /// An ordered list of name/value pairs: the storage of
 /// [`Headers`](crate::Headers) and [`Metadata`](crate::Metadata).
 ///
-/// Names lie in one string, values in one byte vector: a call's header block
-/// costs three allocations whatever its number of fields, and a look-up
-/// compares slices without hashing, which for the dozen fields of a call is
-/// the faster way.
-#[derive(Clone, Default)]
+/// The fields lie one behind the other in one buffer, each behind its lengths: a call's
+/// header block costs one allocation whatever its number of fields, is small to move,
+/// and a look-up compares slices without hashing, which for the dozen fields of a call
+/// is the faster way.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Fields {
-    names: String,
-    values: Vec<u8>,
-    ends: Vec<Ends>,
+    bytes: Vec<u8>,
+    len: usize,
 }
 
 impl Fields {
     pub(crate) const fn new() -> Self {
         Self {
-            names: String::new(),
-            values: Vec::new(),
-            ends: Vec::new(),
+            bytes: Vec::new(),
+            len: 0,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.len
     }
 
     /// Bytes of all names and values together.
     pub(crate) fn bytes(&self) -> usize {
-        self.names.len() + self.values.len()
+        self.bytes.len() - self.len * LENGTHS_BYTES
     }
 
-    /// Adds a field. Fields that would take an arena over 4 GiB are dropped;
-    /// every reader of a wire bounds its header block far below that.
+    /// Adds a field. One whose name or value is over 4 GiB is dropped; every reader of
+    /// a wire bounds its header block far below that.
     pub(crate) fn push(&mut self, name: &str, value: &[u8]) {
-        let name_end = u32::try_from(self.names.len() + name.len());
-        let value_end = u32::try_from(self.values.len() + value.len());
-        let (Ok(name_end), Ok(value_end)) = (name_end, value_end) else {
+        let lengths = (u32::try_from(name.len()), u32::try_from(value.len()));
+        let (Ok(name_len), Ok(value_len)) = lengths else {
             return;
         };
-        if self.ends.is_empty() {
-            self.ends.reserve(FIELDS_AT_FIRST);
-            self.names.reserve(NAME_BYTES_AT_FIRST);
-            self.values.reserve(VALUE_BYTES_AT_FIRST);
+        let lengths = (u64::from(name_len) << 32) | u64::from(value_len);
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(BYTES_AT_FIRST);
         }
-        self.names.push_str(name);
-        self.values.extend_from_slice(value);
-        self.ends.push(Ends {
-            name: name_end,
-            value: value_end,
-        });
+        self.bytes.reserve(LENGTHS_BYTES + name.len() + value.len());
+        self.bytes.extend_from_slice(&lengths.to_ne_bytes());
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.extend_from_slice(value);
+        self.len += 1;
     }
 
     pub(crate) fn iter(&self) -> FieldsIter<'_> {
-        FieldsIter {
-            fields: self,
-            next: 0,
-        }
+        FieldsIter(&self.bytes)
     }
 
     pub(crate) fn first(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
+        let mut fields = self.iter();
+        std::iter::from_fn(|| fields.next_bytes())
+            .find(|(n, _)| *n == name.as_bytes())
+            .map(|(_, v)| v)
     }
 
     /// Removes every field of this name; returns whether there was one.
@@ -92,39 +80,30 @@ impl Fields {
     }
 }
 
-impl PartialEq for Fields {
-    fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
-    }
-}
-
-impl Eq for Fields {}
-
+/// The fields that are left of a buffer.
 #[derive(Clone)]
-pub(crate) struct FieldsIter<'a> {
-    fields: &'a Fields,
-    next: usize,
+pub(crate) struct FieldsIter<'a>(&'a [u8]);
+
+impl<'a> FieldsIter<'a> {
+    #[inline]
+    fn next_bytes(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let (lengths, rest) = self.0.split_first_chunk::<LENGTHS_BYTES>()?;
+        let lengths = u64::from_ne_bytes(*lengths);
+        let (name, rest) = rest.split_at_checked((lengths >> 32) as usize)?;
+        let (value, rest) = rest.split_at_checked((lengths & 0xffff_ffff) as usize)?;
+        self.0 = rest;
+        Some((name, value))
+    }
 }
 
 impl<'a> Iterator for FieldsIter<'a> {
     type Item = (&'a str, &'a [u8]);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let ends = self.fields.ends.get(self.next)?;
-        let starts = match self.next.checked_sub(1) {
-            Some(before) => *self.fields.ends.get(before)?,
-            None => Ends { name: 0, value: 0 },
-        };
-        self.next += 1;
-        let name = self
-            .fields
-            .names
-            .get(starts.name as usize..ends.name as usize)?;
-        let value = self
-            .fields
-            .values
-            .get(starts.value as usize..ends.value as usize)?;
-        Some((name, value))
+        let (name, value) = self.next_bytes()?;
+        // What went in as text is text.
+        Some((std::str::from_utf8(name).ok()?, value))
     }
 }
 

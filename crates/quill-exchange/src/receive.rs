@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,10 +22,10 @@ pub struct Receiver {
     decoder: Option<Decoder>,
     body: Option<RecvBody>,
     side: Side,
-    given_up: GivenUp,
+    given_up: Option<GivenUp>,
     held: Option<Held>,
-    /// Bytes of messages that were decoded and wait for the rest of the half.
-    kept_bytes: usize,
+    /// The only message of a half, which waits for the rest of it.
+    kept: Option<Bytes>,
     stall: Option<Stall>,
 }
 
@@ -76,9 +76,9 @@ impl Receiver {
             decoder: Some(decoder),
             body: Some(body),
             side,
-            given_up: GivenUp::default(),
+            given_up: None,
             held: None,
-            kept_bytes: 0,
+            kept: None,
             stall: None,
         }
     }
@@ -86,7 +86,7 @@ impl Receiver {
     /// Says why the sending half gave the call up, where the transport fails for it.
     #[must_use]
     pub fn with_given_up(mut self, given_up: GivenUp) -> Self {
-        self.given_up = given_up;
+        self.given_up = Some(given_up);
         self
     }
 
@@ -123,7 +123,7 @@ impl Receiver {
     /// A body that broke, or whose bytes break the protocol or a limit; or which
     /// stops inside a message while there is no budget to hold that.
     pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Event>, Error>> {
-        let event = std::task::ready!(self.poll_undelivered(cx));
+        let event = ready!(self.poll_undelivered(cx));
         // What was part of a message is the caller's now.
         let bytes = self.decoder.as_ref().map_or(0, Decode::held_bytes);
         self.lower(bytes);
@@ -164,7 +164,11 @@ impl Receiver {
                 }
                 Some(Err(error)) => {
                     let error = from_transport(error, self.side);
-                    return self.refuse(self.given_up.or(error));
+                    let error = match &self.given_up {
+                        Some(given_up) => given_up.or(error),
+                        None => error,
+                    };
+                    return self.refuse(error);
                 }
             }
         }
@@ -179,8 +183,9 @@ impl Receiver {
     /// connection's window to those that could go on.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Event>, Error>> {
         let bytes = self.decoder.as_ref().map_or(0, Decode::held_bytes);
+        let kept_bytes = self.kept.as_ref().map_or(0, Bytes::len);
         if let Some(held) = &mut self.held
-            && let Err(over) = held.set(bytes.saturating_add(self.kept_bytes))
+            && let Err(over) = held.set(bytes.saturating_add(kept_bytes))
         {
             return self.refuse(exhausted(over));
         }
@@ -213,25 +218,31 @@ impl Receiver {
     /// None or more than one (`unimplemented`, as gRPC's statuscodes.md says),
     /// the peer's own error, and those of [`poll_event`](Self::poll_event).
     pub async fn one(&mut self) -> Result<Received, Error> {
-        let mut message = None;
-        let trailers = loop {
-            match std::future::poll_fn(|cx| self.poll_undelivered(cx)).await? {
-                Some(Event::Message(bytes)) if message.is_none() => {
-                    self.kept_bytes = bytes.len();
-                    message = Some(bytes);
+        std::future::poll_fn(|cx| self.poll_one(cx)).await
+    }
+
+    /// As [`one`](Self::one), for who has no place to await it.
+    ///
+    /// # Errors
+    /// Those of [`one`](Self::one).
+    pub fn poll_one(&mut self, cx: &mut Context<'_>) -> Poll<Result<Received, Error>> {
+        loop {
+            let result = match ready!(self.poll_undelivered(cx)?) {
+                Some(Event::Message(bytes)) if self.kept.is_none() => {
+                    self.kept = Some(bytes);
+                    continue;
                 }
-                Some(Event::Message(_)) => return Err(more_than_one()),
-                Some(Event::Credit(_)) => {}
-                Some(Event::Cancel) => return Err(gave_up()),
-                Some(Event::End(result)) => break result?,
-                None => return Err(no_end()),
-            }
-        };
-        self.kept_bytes = 0;
-        self.lower(0);
-        match message {
-            Some(message) => Ok(Received { message, trailers }),
-            None => Err(no_message()),
+                Some(Event::Credit(_)) => continue,
+                Some(Event::Message(_)) => Err(more_than_one()),
+                Some(Event::Cancel) => Err(gave_up()),
+                Some(Event::End(result)) => result,
+                None => Err(no_end()),
+            };
+            self.lower(0);
+            return Poll::Ready(result.and_then(|trailers| match self.kept.take() {
+                Some(message) => Ok(Received { message, trailers }),
+                None => Err(no_message()),
+            }));
         }
     }
 }

@@ -58,7 +58,7 @@ pub struct SendBody {
     deadline: Option<Pin<Box<Sleep>>>,
     context: CallContext,
     guard: Option<CallGuard>,
-    given_up: GivenUp,
+    given_up: Option<GivenUp>,
 }
 
 impl SendBody {
@@ -76,7 +76,7 @@ impl SendBody {
             deadline: None,
             context: CallContext::default(),
             guard: None,
-            given_up: GivenUp::default(),
+            given_up: None,
         }
     }
 
@@ -112,7 +112,7 @@ impl SendBody {
     /// Tells `given_up` why this half failed, should it.
     #[must_use]
     pub fn with_given_up(mut self, given_up: GivenUp) -> Self {
-        self.given_up = given_up;
+        self.given_up = Some(given_up);
         self
     }
 
@@ -223,7 +223,9 @@ impl SendBody {
         match result {
             Err(error) if self.side == Side::Client => {
                 let message = format!("the request was given up: {error}");
-                self.given_up.tell(error);
+                if let Some(given_up) = &self.given_up {
+                    given_up.tell(error);
+                }
                 return Err(TransportError::new(TransportErrorKind::Canceled, message));
             }
             Err(error) => self.encoder.end(Err(&error), &self.trailers, &mut self.out),

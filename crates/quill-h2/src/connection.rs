@@ -5,6 +5,7 @@ mod receive;
 mod send;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
@@ -79,7 +80,7 @@ pub struct Connection {
     decoder: hpack::Decoder,
     encoder: hpack::Encoder,
     /// The last request, for as long as its header block would mean the same.
-    memo: hpack::Memo<(RequestHead, Facts)>,
+    memo: hpack::Memo<(Arc<RequestHead>, Facts)>,
     output: Output,
     block: Option<Block>,
     peer: PeerSettings,

@@ -1,6 +1,7 @@
 //! What a connection tells the application.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use quill_core::{Headers, RequestHead, ResponseHead};
@@ -16,8 +17,8 @@ pub enum Event {
     Request {
         /// The new stream.
         key: Key,
-        /// Its head.
-        head: RequestHead,
+        /// Its head; shared with what recalls it for the next of the same.
+        head: Arc<RequestHead>,
         /// The length that the head gave its body.
         content_length: Option<u64>,
         /// Nothing follows.

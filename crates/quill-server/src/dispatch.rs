@@ -4,7 +4,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use quill_core::{
@@ -19,6 +19,7 @@ use quill_transport::{Body, BoxBody, Chunk, HttpRequest, HttpResponse, Service, 
 use quill_wire::{Call, Encode, Encoder, Out, Refusal, Side, Wire, WireOptions};
 use tokio::time::Sleep;
 
+use crate::handler::HandlerFuture;
 use crate::routes::Routes;
 use crate::stack::Stack;
 
@@ -131,10 +132,10 @@ impl Shared {
             .with_budget(Some(&budget))
             .with_timeout(self.allowed.receive_timeout, is_whole_owed);
         let mut call = Box::new(Exchange::new(Arc::clone(self), call, index, receiver));
-        call.parts.peer = Some(peer);
+        call.work.parts.peer = Some(peer);
         match valid {
             Ok(()) => Ok(call),
-            Err(error) => Err(at_once(call.fail(&error))),
+            Err(error) => Err(at_once(call.fail(error))),
         }
     }
 
@@ -158,17 +159,15 @@ impl Shared {
     }
 }
 
-/// One call being answered.
+/// One call being answered: a future of its answer that works on the call where it
+/// lies, since what moves it about costs more than it does.
 struct Exchange {
-    shared: Arc<Shared>,
     call: Call,
-    encoder: Encoder,
-    /// `None` once its messages are the handler's to receive.
-    receiver: Option<Receiver>,
-    parts: RequestParts,
+    work: Work,
     context: CallContext,
     deadline: Option<Pin<Box<Sleep>>>,
-    guard: CallGuard,
+    /// `None` once it goes with the body of the answer.
+    guard: Option<CallGuard>,
 }
 
 impl Exchange {
@@ -195,13 +194,16 @@ impl Exchange {
             trace_parent: parts.metadata.get("traceparent").map(Arc::from),
         };
         Self {
-            encoder: call.encoder(Side::Server),
-            receiver: Some(receiver),
+            work: Work {
+                shared,
+                receiver: Some(receiver),
+                has_one: !call.method.kind().client_streams(),
+                parts,
+                handling: None,
+            },
             deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.instant().into()))),
-            guard: CallGuard(cancellation),
-            shared,
+            guard: Some(CallGuard(cancellation)),
             call,
-            parts,
             context,
         }
     }
@@ -209,43 +211,31 @@ impl Exchange {
     fn answer(self: Box<Self>) -> AnswerFuture {
         match self.call.credits() {
             Some(window) => at_once(self.run_with_credits(window)),
-            None => Box::pin(self.run()),
+            None => Box::into_pin(self),
         }
     }
 
-    /// Works on the call where it lies: what moves it about costs more than it does.
-    async fn run(mut self: Box<Self>) -> HttpResponse<ReplyBody> {
-        let kind = self.call.method.kind();
-        let Self {
-            shared,
-            receiver,
-            parts,
-            context,
-            deadline,
-            ..
-        } = &mut *self;
-        let handling = async {
-            let incoming = match receiver {
-                Some(one) if !kind.client_streams() => Incoming::One(one.one().await?.message),
-                many => match many.take() {
-                    Some(many) => Incoming::Many(Box::pin(DirectInbound::new(many))),
-                    None => return Err(Error::internal("a call's messages were taken before")),
-                },
-            };
-            let parts = std::mem::take(parts);
-            shared
-                .stack
-                .call(Request::from_parts(incoming, parts))
-                .await
-        };
-        let result = watch(handling, context, deadline.as_mut()).await;
-        let Self {
-            mut encoder,
-            context,
-            deadline,
-            guard,
-            ..
-        } = *self;
+    /// Runs a call's work: within its context, until its deadline; a panic is
+    /// `internal`, and the process lives on.
+    fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<Reply>, Error>> {
+        let Self { work, context, .. } = self;
+        let polled = catch_unwind(AssertUnwindSafe(|| context.enter(|| work.poll(cx))));
+        match polled {
+            Ok(Poll::Ready(result)) => return Poll::Ready(result),
+            Ok(Poll::Pending) => {}
+            Err(_) => return Poll::Ready(Err(panicked())),
+        }
+        match &mut self.deadline {
+            Some(deadline) => deadline
+                .as_mut()
+                .poll(cx)
+                .map(|()| Err(deadline_exceeded())),
+            None => Poll::Pending,
+        }
+    }
+
+    fn reply(&mut self, result: Result<Response<Reply>, Error>) -> HttpResponse<ReplyBody> {
+        let mut encoder = self.call.encoder(Side::Server);
         let mut out = Out::new();
         match result.map(Response::into_parts) {
             Ok((Reply::One(message), metadata, trailers)) => {
@@ -254,17 +244,24 @@ impl Exchange {
             Ok((Reply::Many(messages), metadata, trailers)) => {
                 encoder.head(&metadata, &mut out);
                 let head = take_head(&mut out);
-                let messages = until(context.deadline, messages, &guard.0);
+                let guard = self.guard.take();
+                let messages = match &guard {
+                    Some(guard) => until(self.context.deadline, messages, &guard.0),
+                    None => messages,
+                };
                 let body = SendBody::new(encoder, out, Source::Messages(messages), Side::Server)
                     .with_trailers(trailers)
-                    .with_deadline(deadline)
-                    .with_context(context, Some(guard));
+                    .with_deadline(self.deadline.take())
+                    .with_context(std::mem::take(&mut self.context), guard);
                 return HttpResponse {
                     head,
                     body: ReplyBody::Stream(Box::new(body)),
                 };
             }
-            Err(error) => write_failure(kind.server_streams(), &mut encoder, &error, &mut out),
+            Err(error) => {
+                let streams = self.call.method.kind().server_streams();
+                write_failure(streams, &mut encoder, &error, &mut out);
+            }
         }
         whole(out)
     }
@@ -272,20 +269,25 @@ impl Exchange {
     /// With credits the head leaves at once, since it carries the first credit.
     fn run_with_credits(self: Box<Self>, window: u32) -> HttpResponse<ReplyBody> {
         let Self {
-            shared,
             call,
-            mut encoder,
-            receiver,
-            parts,
+            work,
             context,
             deadline,
             guard,
         } = *self;
+        let Work {
+            shared,
+            receiver,
+            has_one: one,
+            parts,
+            ..
+        } = work;
+        let mut encoder = call.encoder(Side::Server);
         let mut out = Out::new();
         let credits = Credits::new(window, receiver);
         let mut inbound = CreditedInbound::new(credits.clone());
-        let one = !call.method.kind().client_streams();
-        let (deadline_at, token) = (context.deadline, guard.0.clone());
+        let deadline_at = context.deadline;
+        let token = guard.as_ref().map(|guard| guard.0.clone());
         let start: StartFuture = Box::pin(async move {
             let incoming = if one {
                 Incoming::One(inbound.one().await?)
@@ -300,7 +302,10 @@ impl Exchange {
             trailers.extend(&metadata);
             let messages: Pin<Box<dyn Outbound>> = match reply {
                 Reply::One(message) => Box::pin(UnaryOutbound::new(message)),
-                Reply::Many(messages) => until(deadline_at, messages, &token),
+                Reply::Many(messages) => match &token {
+                    Some(token) => until(deadline_at, messages, token),
+                    None => messages,
+                },
             };
             Ok((messages, trailers))
         });
@@ -309,7 +314,7 @@ impl Exchange {
         let body = SendBody::new(encoder, out, Source::Starting(start), Side::Server)
             .with_credits(credits)
             .with_deadline(deadline)
-            .with_context(context, Some(guard));
+            .with_context(context, guard);
         HttpResponse {
             head,
             body: ReplyBody::Stream(Box::new(body)),
@@ -317,11 +322,53 @@ impl Exchange {
     }
 
     /// Answers a call whose head was wrong.
-    fn fail(mut self: Box<Self>, error: &Error) -> HttpResponse<ReplyBody> {
-        let streams = self.call.method.kind().server_streams();
-        let mut out = Out::new();
-        write_failure(streams, &mut self.encoder, error, &mut out);
-        whole(out)
+    fn fail(mut self: Box<Self>, error: Error) -> HttpResponse<ReplyBody> {
+        self.reply(Err(error))
+    }
+}
+
+impl Future for Exchange {
+    type Output = HttpResponse<ReplyBody>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = ready!(self.poll_work(cx));
+        // What a deadline or a panic left of the handler ends before its answer is made.
+        self.work.handling = None;
+        Poll::Ready(self.reply(result))
+    }
+}
+
+/// What is done for a call: its message is received, then its handler runs.
+struct Work {
+    shared: Arc<Shared>,
+    /// `None` once its messages are the handler's.
+    receiver: Option<Receiver>,
+    /// The call has one message, which the handler is given whole.
+    has_one: bool,
+    parts: RequestParts,
+    handling: Option<HandlerFuture>,
+}
+
+impl Work {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<Reply>, Error>> {
+        loop {
+            if let Some(handling) = &mut self.handling {
+                return handling.as_mut().poll(cx);
+            }
+            let incoming = match &mut self.receiver {
+                Some(one) if self.has_one => Incoming::One(ready!(one.poll_one(cx)?).message),
+                many => match many.take() {
+                    Some(many) => Incoming::Many(Box::pin(DirectInbound::new(many))),
+                    None => {
+                        let message = "a call's messages were taken before";
+                        return Poll::Ready(Err(Error::internal(message)));
+                    }
+                },
+            };
+            let parts = std::mem::take(&mut self.parts);
+            let request = Request::from_parts(incoming, parts);
+            self.handling = Some(self.shared.stack.call(request));
+        }
     }
 }
 
@@ -335,37 +382,6 @@ fn until(
         Some(deadline) => Box::pin(ExpiringOutbound::new(messages, deadline, token.clone())),
         None => messages,
     }
-}
-
-/// Runs a call's work: within its context, until its deadline; a panic is
-/// `internal`, and the process lives on.
-async fn watch<F>(
-    work: F,
-    context: &mut CallContext,
-    mut deadline: Option<&mut Pin<Box<Sleep>>>,
-) -> Result<Response<Reply>, Error>
-where
-    F: Future<Output = Result<Response<Reply>, Error>>,
-{
-    let mut work = std::pin::pin!(work);
-    std::future::poll_fn(move |cx: &mut Context<'_>| {
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            context.enter(|| work.as_mut().poll(cx))
-        }));
-        match polled {
-            Ok(Poll::Ready(result)) => return Poll::Ready(result),
-            Ok(Poll::Pending) => {}
-            Err(_) => return Poll::Ready(Err(panicked())),
-        }
-        match &mut deadline {
-            Some(deadline) => deadline
-                .as_mut()
-                .poll(cx)
-                .map(|()| Err(deadline_exceeded())),
-            None => Poll::Pending,
-        }
-    })
-    .await
 }
 
 fn write_failure(streams: bool, encoder: &mut Encoder, error: &Error, out: &mut Out) {

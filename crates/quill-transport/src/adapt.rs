@@ -8,6 +8,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
@@ -36,7 +37,7 @@ where
         .unwrap_or_else(|| Peer::new(None, head.version));
     let budget = parts.extensions.remove::<Budget>();
     HttpRequest {
-        head,
+        head: Arc::new(head),
         body: RecvBody::new(FromHttpBody { body }),
         peer,
         budget,

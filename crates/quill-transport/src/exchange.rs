@@ -1,6 +1,7 @@
 //! One request and its answer.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use quill_core::{Budget, Peer, RequestHead, ResponseHead};
 
@@ -9,8 +10,8 @@ use crate::body::{Body, RecvBody};
 /// A request as a server's connection received it.
 #[derive(Debug)]
 pub struct HttpRequest {
-    /// Its head.
-    pub head: RequestHead,
+    /// Its head; shared with what recalls it for the next of the same.
+    pub head: Arc<RequestHead>,
     /// Its body.
     pub body: RecvBody,
     /// Who sent it.

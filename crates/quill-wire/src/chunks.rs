@@ -16,8 +16,10 @@ const JOIN_BYTES_MAX: usize = 1024;
 /// lies in one chunk is not copied, unless it is a small part of it.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
-    chunks: VecDeque<Bytes>,
-    /// Small chunks, joined; after all of `chunks`.
+    /// The first; empty only when there is none. Most bodies are one chunk.
+    first: Bytes,
+    more: VecDeque<Bytes>,
+    /// Small chunks, joined; after all of `more`.
     joined: BytesMut,
     len: usize,
 }
@@ -33,7 +35,7 @@ impl Chunks {
             self.joined.extend_from_slice(&chunk);
         } else {
             self.flush_joined();
-            self.chunks.push_back(chunk);
+            self.push_back(chunk);
         }
     }
 
@@ -49,33 +51,26 @@ impl Chunks {
         }
         self.len = self.len.saturating_sub(len);
         self.flush_joined();
-        let first = self.chunks.front_mut();
-        let piece = match first {
-            Some(first) if first.len() >= len => {
-                if len.saturating_mul(COPY_RATIO) < first.len() {
-                    let piece = Bytes::copy_from_slice(first.get(..len).unwrap_or_default());
-                    first.advance(len);
-                    piece
-                } else {
-                    first.split_to(len)
-                }
-            }
-            _ => self.gather(len),
+        let first = &mut self.first;
+        let piece = if first.len() < len {
+            self.gather(len)
+        } else if len.saturating_mul(COPY_RATIO) < first.len() {
+            let piece = Bytes::copy_from_slice(first.get(..len).unwrap_or_default());
+            first.advance(len);
+            piece
+        } else {
+            first.split_to(len)
         };
-        if self.chunks.front().is_some_and(Bytes::is_empty) {
-            self.chunks.pop_front();
-        }
+        self.fill_first();
         Some(piece)
     }
 
     /// Takes exactly `N` bytes by copy, which for a few is cheaper than a piece;
     /// `None` while there are fewer.
     pub(crate) fn take_array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        if let Some(first) = self.chunks.front_mut()
-            && first.len() > N
-        {
-            let array = *first.first_chunk()?;
-            first.advance(N);
+        if self.first.len() > N {
+            let array = *self.first.first_chunk()?;
+            self.first.advance(N);
             self.len = self.len.saturating_sub(N);
             return Some(array);
         }
@@ -90,22 +85,37 @@ impl Chunks {
 
     fn flush_joined(&mut self) {
         if !self.joined.is_empty() {
-            self.chunks.push_back(self.joined.split().freeze());
+            let joined = self.joined.split().freeze();
+            self.push_back(joined);
+        }
+    }
+
+    fn push_back(&mut self, chunk: Bytes) {
+        if self.first.is_empty() {
+            self.first = chunk;
+        } else {
+            self.more.push_back(chunk);
+        }
+    }
+
+    /// Has the next chunk follow one that was taken.
+    fn fill_first(&mut self) {
+        if self.first.is_empty() {
+            self.first = self.more.pop_front().unwrap_or_default();
         }
     }
 
     fn gather(&mut self, len: usize) -> Bytes {
         let mut piece = BytesMut::with_capacity(len);
         while piece.len() < len {
-            let Some(chunk) = self.chunks.front_mut() else {
+            let chunk = &mut self.first;
+            if chunk.is_empty() {
                 break;
-            };
+            }
             let part = chunk.len().min(len.saturating_sub(piece.len()));
             piece.extend_from_slice(chunk.get(..part).unwrap_or_default());
             chunk.advance(part);
-            if chunk.is_empty() {
-                self.chunks.pop_front();
-            }
+            self.fill_first();
         }
         piece.freeze()
     }
@@ -137,7 +147,7 @@ mod tests {
             for byte in 0..200 {
                 chunks.push(Bytes::copy_from_slice(&[byte]));
             }
-            assert_eq!(chunks.chunks.len(), 1);
+            assert!(chunks.more.is_empty());
             let large = Bytes::from(vec![7; JOIN_BYTES_MAX]);
             chunks.push(large.clone());
             let before: Vec<u8> = (0..200).collect();

@@ -45,19 +45,21 @@ pub(crate) fn put_message(
             out.put_bytes(bytes.freeze());
             Ok(())
         }
-        _ => put_in_place(packing, message, out.buffer()),
+        len => put_in_place(packing, message, len, out.buffer()),
     }
 }
 
-/// Encodes right behind a header whose length is filled in afterwards.
+/// Encodes right behind a header whose length is filled in afterwards; `expected` is
+/// what it will be, where that is known: then a buffer gets no more room than it needs.
 fn put_in_place(
     packing: &Packing,
     message: &dyn Outgoing,
+    expected: Option<usize>,
     buffer: &mut BytesMut,
 ) -> Result<(), Error> {
     let start = buffer.len();
     let payload_start = start.saturating_add(HEADER_BYTES);
-    put_header(buffer, 0, 0);
+    put_header(buffer, 0, expected.unwrap_or_default());
     let encoded = message::encode(packing.format, message, buffer).and_then(|()| {
         let len = buffer.len().saturating_sub(payload_start);
         message::check_send_size(len, packing.bytes_max)?;

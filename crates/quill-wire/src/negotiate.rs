@@ -1,5 +1,7 @@
 //! Which protocol, format and encodings a head names.
 
+use std::borrow::Cow;
+
 use quill_core::compression::Encoding;
 use quill_core::{Headers, HttpMethod, RequestHead};
 
@@ -44,7 +46,7 @@ fn recognise_get(head: &RequestHead) -> Wire {
 }
 
 fn recognise_body(headers: &Headers) -> Wire {
-    let media_type = media_type(headers).to_ascii_lowercase();
+    let media_type = lower(media_type(headers));
     let Some(subtype) = media_type.strip_prefix("application/") else {
         return Wire::PlainHttp;
     };
@@ -61,6 +63,15 @@ fn recognise_body(headers: &Headers) -> Wire {
         ("proto" | "json", None) if reads_problems(headers) => Wire::Quill,
         ("proto" | "json", None) => Wire::ConnectUnary,
         _ => Wire::PlainHttp,
+    }
+}
+
+/// In lower case; nearly all of them are already.
+fn lower(text: &str) -> Cow<'_, str> {
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(text.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(text)
     }
 }
 

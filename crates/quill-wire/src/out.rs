@@ -65,7 +65,16 @@ impl Out {
         if let Some(chunk) = self.chunks.pop_front() {
             return Some(chunk);
         }
-        (!self.tail.is_empty()).then(|| self.tail.split().freeze())
+        if self.tail.is_empty() {
+            return None;
+        }
+        // Behind the end nothing is written: the buffer itself leaves.
+        let tail = if self.ended {
+            std::mem::take(&mut self.tail)
+        } else {
+            self.tail.split()
+        };
+        Some(tail.freeze())
     }
 
     /// Takes the trailers, once all of the body was taken.

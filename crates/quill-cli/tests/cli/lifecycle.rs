@@ -75,7 +75,8 @@ fn what_is_no_address_is_bad_input() {
     for bad in ["8080", "localhost", ":8080", "127.0.0.1:http"] {
         let mut command = quill();
         command.args(["demo", "--listen", bad]);
-        let error = run(command, b"").error(2);
+        let ended = run(command, b"");
+        let error = ended.error(2);
         assert!(error.contains("host:port"), "{bad}: {error}");
     }
 }

@@ -1,5 +1,7 @@
 //! Header blocks that came: heads and trailers.
 
+use std::sync::Arc;
+
 use quill_core::{RequestHead, ResponseHead};
 
 use super::{Block, BlockMeta, Connection};
@@ -192,7 +194,7 @@ impl Connection {
         &mut self,
         meta: BlockMeta,
         bytes: &[u8],
-    ) -> Result<Option<(RequestHead, Facts)>, Fault> {
+    ) -> Result<Option<(Arc<RequestHead>, Facts)>, Fault> {
         let list_bytes_max = self.config.headers_bytes_max as usize;
         if let Some(made) = self.memo.recall(&self.decoder, bytes, list_bytes_max) {
             return Ok(Some(made.clone()));
@@ -205,7 +207,8 @@ impl Connection {
             self.count_evictions(evictions)?;
             return Ok(None);
         }
-        let made = sink.finish().map_err(|message| malformed(meta, message))?;
+        let (head, facts) = sink.finish().map_err(|message| malformed(meta, message))?;
+        let made = (Arc::new(head), facts);
         self.memo.remember(&decoded, || made.clone());
         self.count_evictions(evictions)?;
         Ok(Some(made))

@@ -45,7 +45,7 @@ impl<S: Service> hyper::service::Service<http::Request<Incoming>> for Responder<
             body = body.tied(unread.tie());
         }
         let future = self.service.call(HttpRequest {
-            head: fields::request_from_http(&parts),
+            head: Arc::new(fields::request_from_http(&parts)),
             body,
             peer: self.peer.clone(),
             budget: self.budget.clone(),

@@ -90,7 +90,7 @@ impl GrpcDecoder {
         })?;
         if let Some(envelope) = envelope {
             self.check_flags(envelope.flags)?;
-            return self.open_envelope(&envelope);
+            return self.open_envelope(envelope);
         }
         if let Some(error) = self.text_error.take() {
             return Err(error);
@@ -131,7 +131,7 @@ impl GrpcDecoder {
         }
     }
 
-    fn open_envelope(&mut self, envelope: &Envelope) -> Result<Option<Event>, Error> {
+    fn open_envelope(&mut self, envelope: Envelope) -> Result<Option<Event>, Error> {
         if envelope.flags & FLAG_TRAILERS != 0 {
             let block = self.payload(envelope, TRAILERS_BYTES_MAX)?;
             self.answer.trailers = Some(web_trailers::parse(&block)?);
@@ -143,7 +143,7 @@ impl GrpcDecoder {
         Ok(Some(Event::Message(message)))
     }
 
-    fn payload(&self, envelope: &Envelope, bytes_max: usize) -> Result<Bytes, Error> {
+    fn payload(&self, envelope: Envelope, bytes_max: usize) -> Result<Bytes, Error> {
         match &self.receive {
             // Some senders compress nothing into nothing.
             Receive::Known(encoding)
@@ -153,7 +153,7 @@ impl GrpcDecoder {
                     Error::internal(text)
                 })
             }
-            _ => Ok(envelope.payload.clone()),
+            _ => Ok(envelope.payload),
         }
     }
 

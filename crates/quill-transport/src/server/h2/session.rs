@@ -43,7 +43,7 @@ pub(in crate::server) struct Session<S: Service> {
     /// By the slots of the engine's streams.
     exchanges: Vec<Option<Exchange<S::Body>>>,
     /// Requests that came in this turn.
-    arrivals: Vec<Arrival<RequestHead>>,
+    arrivals: Vec<Arrival<Arc<RequestHead>>>,
     /// Answers that have something to send, in their turn.
     queue: VecDeque<Key>,
     wakes: Arc<Wakes>,

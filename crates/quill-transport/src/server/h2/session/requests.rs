@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -19,7 +20,7 @@ impl<S: Service> Session<S> {
     pub(super) fn arrive(
         &mut self,
         stream: Key,
-        head: RequestHead,
+        head: Arc<RequestHead>,
         content_length: Option<u64>,
         ended: bool,
     ) {
@@ -117,7 +118,7 @@ impl<S: Service> Session<S> {
     }
 
     /// Asks the service, in place first: a task of its own is for what has to wait.
-    fn call(&mut self, arrival: Arrival<RequestHead>, cx: &mut Context<'_>) {
+    fn call(&mut self, arrival: Arrival<Arc<RequestHead>>, cx: &mut Context<'_>) {
         let stream = arrival.stream;
         if self.exchange(stream).is_none() {
             // It was reset meanwhile.
