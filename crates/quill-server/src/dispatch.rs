@@ -94,10 +94,6 @@ fn at_once(response: HttpResponse<ReplyBody>) -> AnswerFuture {
 }
 
 /// The body of an answer.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most answers are whole, and should not pay for a box"
-)]
 pub enum ReplyBody {
     /// One that was there at once.
     Whole(WholeBody),

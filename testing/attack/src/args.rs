@@ -17,6 +17,9 @@ pub(crate) struct Args {
     /// Only the attacks whose names contain this; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Vec<String>,
+    /// Attacks that may fail: a name a line, then `#` and the reason
+    #[arg(long, value_name = "FILE")]
+    pub(crate) known_failing: Option<PathBuf>,
     /// Names the attacks and ends
     #[arg(long)]
     pub(crate) list: bool,
@@ -46,5 +49,17 @@ impl Args {
             "there is no {}: build it (cargo build -p quill-cli) or give --quill FILE",
             program.display()
         ))
+    }
+
+    /// The names of the attacks that may fail.
+    pub(crate) fn known_failing(&self) -> Result<Vec<String>, String> {
+        let Some(file) = &self.known_failing else {
+            return Ok(Vec::new());
+        };
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        let names = text.lines().filter_map(|line| line.split('#').next());
+        let names = names.map(str::trim).filter(|name| !name.is_empty());
+        Ok(names.map(str::to_owned).collect())
     }
 }
