@@ -95,7 +95,7 @@ fn frame_header(payload_bytes: usize, end_stream: bool) -> Vec<u8> {
 }
 
 /// A request's body that is fed piece by piece.
-struct Fed(mpsc::UnboundedReceiver<Bytes>);
+struct Fed(mpsc::Receiver<Bytes>);
 
 impl Body for Fed {
     fn poll_chunk(
@@ -124,7 +124,7 @@ const KINDS: [(&str, &str); 8] = [
 struct InPieces {
     answer: JoinHandle<Answer>,
     /// Open where the method takes more messages.
-    _more: Option<mpsc::UnboundedSender<Bytes>>,
+    _more: Option<mpsc::Sender<Bytes>>,
 }
 
 impl InPieces {
@@ -150,18 +150,18 @@ impl InPieces {
         if content_type.starts_with("application/quill-stream") {
             head.headers.append("quill-credits", "16");
         }
-        let (feed, body) = mpsc::unbounded_channel();
+        let (feed, body) = mpsc::channel(2);
         let channel = channel.clone();
         let answer = tokio::spawn(async move { peer::exchange(&channel, head, Fed(body)).await });
         let before = served.server.held_bytes();
         let first_bytes = pieces.len();
-        feed.send(pieces.into()).unwrap();
+        feed.try_send(pieces.into()).unwrap();
         eventually("it waits for the rest", || {
             assert!(!answer.is_finished(), "{method} {content_type}: refused");
             served.server.held_bytes() >= before + first_bytes
         })
         .await;
-        feed.send(last.into()).unwrap();
+        feed.try_send(last.into()).unwrap();
         Self {
             answer,
             _more: goes_on.then_some(feed),
