@@ -220,7 +220,7 @@ pub(crate) fn envelope(flags: u8, payload: &[u8]) -> Vec<u8> {
 #[derive(Clone)]
 pub(crate) struct Told {
     answer: Arc<Script>,
-    asked: Arc<Mutex<Vec<RequestHead>>>,
+    asked: Arc<Mutex<Vec<Arc<RequestHead>>>>,
 }
 
 #[derive(Clone, Default)]
@@ -277,7 +277,7 @@ impl Script {
 
 pub(crate) struct ToldServer {
     pub(crate) url: String,
-    pub(crate) asked: Arc<Mutex<Vec<RequestHead>>>,
+    pub(crate) asked: Arc<Mutex<Vec<Arc<RequestHead>>>>,
     _running: Running,
 }
 
