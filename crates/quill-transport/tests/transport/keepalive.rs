@@ -92,7 +92,7 @@ async fn a_server_may_ping_as_long_as_it_likes() {
         let (socket, _) = listener.accept().await.unwrap();
         let mut raw = Raw::server(socket).await;
         raw.until(|frame| frame.kind == Frame::HEADERS).await;
-        tokio::time::pause();
+        let _held = stop_clock();
         for _ in 0..PINGS {
             tokio::time::advance(Duration::from_secs(1)).await;
             raw.write(&Frame::ping(0, [0; 8])).await;
@@ -115,6 +115,8 @@ async fn a_server_that_reads_nothing_does_not_keep_a_connection_that_nobody_need
     let url = format!("http://{}", listener.local_addr().unwrap());
     let accepted = tokio::spawn(async move {
         let (socket, _) = listener.accept().await.unwrap();
+        // What is written below is not held back by the kernel.
+        socket.set_nodelay(true).unwrap();
         let mut raw = Raw::server(socket).await;
         raw.write(&Frame::window_update(0, 0x7000_0000)).await;
         raw.until(|frame| frame.kind == Frame::HEADERS).await;
@@ -145,7 +147,7 @@ async fn a_server_that_reads_nothing_does_not_keep_a_connection_that_nobody_need
     tokio::time::pause();
     let begun = Instant::now();
     while raw.try_write(&Frame::ping(1, [0; 8])).await {
-        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert!(begun.elapsed() < Duration::from_secs(600));
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert!(begun.elapsed() > Duration::from_secs(5));

@@ -394,7 +394,6 @@ async fn an_end_and_trailers_need_no_window() {
     assert_eq!((end.flags, end.payload.len()), (1, 0));
 }
 
-/// The clock stands still, and runs ahead where everybody waits.
 #[tokio::test]
 async fn a_connection_of_short_calls_is_not_idle() {
     let mut options = ServerOptions::default();
@@ -404,15 +403,16 @@ async fn a_connection_of_short_calls_is_not_idle() {
     let running = start(&Shared::default(), options).await;
     let mut raw = refused(&running).await;
     raw.write(&Frame::data(1, 1, b"")).await;
-    tokio::time::pause();
+    let _held = stop_clock();
     let mut block = vec![0x83, 0x86];
     block.extend(b"\x04\x07/refuse");
     for turn in 1..7 {
-        tokio::time::sleep(timeout / 2).await;
+        tokio::time::advance(timeout / 2).await;
         raw.write(&Frame::headers(2 * turn + 1, 5, &block)).await;
         let told = raw.until(|frame| matches!(frame.kind, Frame::HEADERS | Frame::GOAWAY));
         assert_eq!(told.await.kind, Frame::HEADERS, "{turn}");
     }
+    tokio::time::advance(timeout).await;
     raw.until(|frame| frame.kind == Frame::GOAWAY).await;
 }
 

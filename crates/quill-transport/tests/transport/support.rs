@@ -26,6 +26,15 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
         .expect("it took too long")
 }
 
+/// Stops the clock: it moves only when a test says so. By itself it would run ahead
+/// whenever everybody waits, be it for bytes that are on their way.
+pub(crate) fn stop_clock() -> std::sync::mpsc::SyncSender<()> {
+    tokio::time::pause();
+    let (hold, held) = std::sync::mpsc::sync_channel(0);
+    tokio::task::spawn_blocking(move || held.recv());
+    hold
+}
+
 /// A body that a channel feeds.
 pub(crate) struct Fed(pub(crate) mpsc::Receiver<Result<Chunk, TransportError>>);
 
