@@ -147,7 +147,7 @@ async fn a_server_that_reads_nothing_does_not_keep_a_connection_that_nobody_need
     tokio::time::pause();
     let begun = Instant::now();
     while raw.try_write(&Frame::ping(1, [0; 8])).await {
-        assert!(begun.elapsed() < Duration::from_secs(60 * 60));
+        assert!(begun.elapsed() < Duration::from_secs(600));
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert!(begun.elapsed() > Duration::from_secs(5));

@@ -28,9 +28,9 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
 
 /// Stops the clock: it moves only when a test says so. By itself it would run ahead
 /// whenever everybody waits, be it for bytes that are on their way.
-pub(crate) fn stop_clock() -> std::sync::mpsc::Sender<()> {
+pub(crate) fn stop_clock() -> std::sync::mpsc::SyncSender<()> {
     tokio::time::pause();
-    let (hold, held) = std::sync::mpsc::channel();
+    let (hold, held) = std::sync::mpsc::sync_channel(0);
     tokio::task::spawn_blocking(move || held.recv());
     hold
 }
