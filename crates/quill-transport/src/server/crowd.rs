@@ -141,7 +141,7 @@ mod tests {
         let held = activity.clone();
         crowd.admit(activity.clone(), async move {
             let _held = held;
-            pending().await;
+            pending::<()>().await;
         });
         activity
     }
