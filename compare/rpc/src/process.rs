@@ -93,7 +93,7 @@ impl Server {
         }
     }
 
-    /// nghttpd has to be told its port.
+    /// nghttpd has to be told its port, and does not end with its input.
     fn start_nghttpd(
         subject: Subject,
         mut command: Command,
@@ -104,6 +104,7 @@ impl Server {
         let address = free.local_addr().map_err(failed)?;
         drop(free);
         let child = command
+            .args(["setpriv", "--pdeathsig", "KILL"])
             .args(["nghttpd", "--no-tls", "-a", "127.0.0.1", "-d"])
             .arg(folder)
             .arg(address.port().to_string())
