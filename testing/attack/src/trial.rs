@@ -15,6 +15,8 @@ use crate::victim::{Victim, raise_descriptors};
 
 /// What a second identical attack may add to what is resident.
 const GROWTH_KIB_MAX: i64 = 8 * 1024;
+/// Rounds after one that added more than that, at most.
+const ROUNDS_MORE_MAX: u32 = 2;
 /// How long descriptors may take to come back to what they were.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);
 /// What one attack takes beside its own time: start, settle, end.
@@ -53,12 +55,22 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What the last round added to what is resident, in KiB.
+    /// What the last round added to the most that was resident after one before
+    /// it, in KiB.
     pub(crate) fn growth(&self) -> i64 {
-        match self.after[..] {
-            [.., before, last] => last.cast_signed() - before.cast_signed(),
-            _ => 0,
-        }
+        let Some((last, before)) = self.after.split_last() else {
+            return 0;
+        };
+        let before = before.iter().max().unwrap_or(last);
+        last.cast_signed() - before.cast_signed()
+    }
+
+    /// Whether to attack once more: what is freed goes back to the system late and
+    /// in part, so a round that ended too high is followed by others. What leaks
+    /// adds in each.
+    fn wants_more(&self, rounds: u32) -> bool {
+        let made = u32::try_from(self.after.len()).unwrap_or(u32::MAX);
+        made < rounds || (self.growth() > GROWTH_KIB_MAX && made < rounds + ROUNDS_MORE_MAX)
     }
 }
 
@@ -169,7 +181,7 @@ async fn attack_server(
     let arena = || setting.arena(victim.address, time);
     let client = GoodClient::start(&victim).await?;
     row.descriptors_before = victim.descriptors();
-    for _ in 0..setting.rounds {
+    while row.wants_more(setting.rounds) {
         let fought = tokio::time::timeout(time + ROUND_GRACE, (attack.round)(arena())).await;
         match fought {
             Ok(Ok(sent)) => row.sent = sent,
