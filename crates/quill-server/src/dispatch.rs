@@ -231,6 +231,11 @@ impl Exchange {
     }
 
     fn reply(&mut self, result: Result<Response<Reply>, Error>) -> HttpResponse<ReplyBody> {
+        // What is left of the request, and of a handler that a deadline or a panic
+        // ended, goes before the answer's head is made: on HTTP/1.1 that head says
+        // whether the connection can take another request.
+        self.work.receiver = None;
+        self.work.handling = None;
         let mut encoder = self.call.encoder(Side::Server);
         let mut out = Out::new();
         match result.map(Response::into_parts) {
@@ -328,8 +333,6 @@ impl Future for Exchange {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let result = ready!(self.poll_work(cx));
-        // What a deadline or a panic left of the handler ends before its answer is made.
-        self.work.handling = None;
         Poll::Ready(self.reply(result))
     }
 }
