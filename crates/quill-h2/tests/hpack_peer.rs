@@ -2,9 +2,9 @@
 //! installed. What one encodes the other decodes, and of broken blocks both think the
 //! same.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+mod python;
 
+use python::Python;
 use quill_h2::hpack::{Decoder, Encoder, Field, Sink};
 
 /// Answers a line for each line: `new`; `size N`, what the encoder of its own may use;
@@ -43,52 +43,8 @@ for line in sys.stdin:
 /// Longer than any list here.
 const LIST_BYTES_MAX: usize = 1 << 24;
 
-struct Peer {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Peer {
-    /// None, with a word, where the package is missing; `REQUIRE_EXTERNAL=1` makes that
-    /// a failure.
-    fn start() -> Option<Self> {
-        let has_package = Command::new("python3")
-            .args(["-c", "import hpack"])
-            .output();
-        if !has_package.is_ok_and(|output| output.status.success()) {
-            let required = std::env::var_os("REQUIRE_EXTERNAL").is_some_and(|value| value == "1");
-            assert!(!required, "the Python package hpack is not installed");
-            let _ = writeln!(std::io::stderr(), "skipped: no Python package hpack");
-            return None;
-        }
-        let mut child = Command::new("python3")
-            .args(["-c", PEER])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("Python starts");
-        Some(Self {
-            input: child.stdin.take().expect("piped"),
-            output: BufReader::new(child.stdout.take().expect("piped")),
-            child,
-        })
-    }
-
-    fn ask(&mut self, line: &str) -> String {
-        writeln!(self.input, "{line}").expect("Python reads");
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).expect("Python answers");
-        assert!(answer.ends_with('\n'), "no answer to {line}");
-        answer.trim().to_owned()
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn peer() -> Option<Python> {
+    Python::start("Python package hpack", "import hpack", PEER)
 }
 
 /// The same sequence of numbers in every run (xorshift).
@@ -187,7 +143,7 @@ fn decoded(decoder: &mut Decoder, block: &[u8]) -> String {
 
 #[test]
 fn what_we_encode_the_peer_decodes() {
-    let Some(mut peer) = Peer::start() else {
+    let Some(mut peer) = peer() else {
         return;
     };
     let mut numbers = Numbers(1);
@@ -212,7 +168,7 @@ fn what_we_encode_the_peer_decodes() {
 
 #[test]
 fn what_the_peer_encodes_we_decode() {
-    let Some(mut peer) = Peer::start() else {
+    let Some(mut peer) = peer() else {
         return;
     };
     let mut numbers = Numbers(2);
@@ -234,7 +190,7 @@ fn what_the_peer_encodes_we_decode() {
 
 #[test]
 fn of_broken_blocks_both_think_the_same() {
-    let Some(mut peer) = Peer::start() else {
+    let Some(mut peer) = peer() else {
         return;
     };
     let mut numbers = Numbers(3);

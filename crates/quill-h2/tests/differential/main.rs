@@ -6,6 +6,8 @@ mod frames;
 mod h2_crate;
 mod nghttp2;
 mod ours;
+#[path = "../python/mod.rs"]
+mod python;
 mod verdict;
 
 use frames::{Numbers, to_client, to_server};

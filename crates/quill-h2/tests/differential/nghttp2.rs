@@ -1,8 +1,6 @@
 //! nghttp2, whose library Python calls: this project has no unsafe code of its own.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
+use crate::python::Python;
 use crate::verdict::Verdict;
 
 /// Answers `server BYTES` and `client BYTES` with what a session says to these bytes,
@@ -54,43 +52,18 @@ for line in sys.stdin:
     print(answer(role, bytes.fromhex(hex)).hex(), flush=True)
 "#;
 
-pub(crate) struct Nghttp2 {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
+pub(crate) struct Nghttp2(Python);
 
 impl Nghttp2 {
-    /// None, with a word, where the library is missing; `REQUIRE_EXTERNAL=1` makes that
-    /// a failure.
+    /// None where the library is missing.
     pub(crate) fn start() -> Option<Self> {
         let load = "import ctypes; ctypes.CDLL('libnghttp2.so.14')";
-        let loaded = Command::new("python3").args(["-c", load]).output();
-        if !loaded.is_ok_and(|output| output.status.success()) {
-            let required = std::env::var_os("REQUIRE_EXTERNAL").is_some_and(|value| value == "1");
-            assert!(!required, "libnghttp2.so.14 is not installed");
-            let _ = writeln!(std::io::stderr(), "skipped: no libnghttp2.so.14");
-            return None;
-        }
-        let mut child = Command::new("python3")
-            .args(["-c", SESSIONS])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("Python starts");
-        Some(Self {
-            input: child.stdin.take().expect("piped"),
-            output: BufReader::new(child.stdout.take().expect("piped")),
-            child,
-        })
+        Python::start("libnghttp2.so.14", load, SESSIONS).map(Self)
     }
 
     pub(crate) fn ask(&mut self, role: &str, bytes: &[u8]) -> Verdict {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        writeln!(self.input, "{role} {hex}").expect("Python reads");
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).expect("Python answers");
-        assert!(answer.ends_with('\n'), "no answer to {role} {hex}");
+        let answer = self.0.ask(&format!("{role} {hex}"));
         let digits: Vec<u8> = answer
             .chars()
             .filter_map(|digit| digit.to_digit(16))
@@ -101,12 +74,5 @@ impl Nghttp2 {
             .map(|pair| (pair[0] << 4) | pair[1])
             .collect();
         Verdict::of(&output)
-    }
-}
-
-impl Drop for Nghttp2 {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
