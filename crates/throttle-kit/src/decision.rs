@@ -214,6 +214,7 @@ impl Decision {
     }
 
     /// Whether the store could not be asked, and its policy for that answered.
+    #[inline]
     #[must_use]
     pub const fn is_degraded(&self) -> bool {
         self.degraded
@@ -236,12 +237,14 @@ impl Decision {
     }
 
     /// Cells asked for; for an allowed check, cells that were taken. 0 for a peek.
+    #[inline]
     #[must_use]
     pub const fn cost(&self) -> u32 {
         self.cost
     }
 
     /// Cells that may be taken at once: the quota's burst.
+    #[inline]
     #[must_use]
     pub fn limit(&self) -> u32 {
         self.limit
@@ -288,6 +291,7 @@ impl Decision {
 
     /// For a refusal that time can mend: how long until the same request
     /// passes, if nobody else takes cells meanwhile. Rounded up.
+    #[inline(always)]
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match (self.outcome, &self.basis) {
@@ -312,6 +316,7 @@ impl Decision {
     }
 
     /// The quota's window: it was no overflow when the quota was made.
+    #[inline]
     const fn window_units(&self, interval: u64) -> u64 {
         interval * self.limit as u64
     }

@@ -22,10 +22,14 @@ local WHOLE = 2048000
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local all = ARGV[1] == 'all'
-local debts, changed, cuts, reply, refused = {}, {}, {}, {}, false
+local debts, cuts, expiries, reply, refused = {}, {}, {}, {}, false
 
-local function read(key)
-  local value = redis.pcall('GET', key)
+-- All in one call. It has nothing for a key of another type too, so what seems
+-- absent is asked for by itself. (A call without keys only asks whether the server answers.)
+local values = #KEYS > 0 and redis.call('MGET', unpack(KEYS)) or {}
+
+local function read(key, value)
+  value = value or redis.pcall('GET', key)
   if type(value) == 'table' then return { foreign = true } end
   if value and #value == 16 then
     local us, rest = struct.unpack('>dd', value)
@@ -45,7 +49,7 @@ for i = 1, #KEYS do
   local what, cost, cost_rest, window, window_rest, at = struct.unpack('>Bdddd', packed)
   local debt = debts[key]
   if not debt then
-    debt = read(key)
+    debt = read(key, values[i])
     debts[key] = debt
     refused = refused or debt.foreign
   end
@@ -77,7 +81,7 @@ for i = 1, #KEYS do
         -- Kept as it was cut, or it would be cut again and again and never be paid.
         if cut and what ~= PEEK and us + rest > 0 then
           store = true
-          cuts[key] = { us, rest }
+          cuts[key] = { us, rest, changed = true }
         end
       elseif what ~= PEEK and not (all and refused) then
         us, rest, store = new, new_rest, cost + cost_rest > 0
@@ -85,23 +89,33 @@ for i = 1, #KEYS do
     end
   end
   if store then
-    debts[key] = { us, rest }
-    changed[key] = true
+    debt[1], debt[2], debt.changed, debt.foreign = us, rest, true, nil
   end
   local j = 3 * i
   reply[j - 2], reply[j - 1], reply[j] = status, us, rest
 end
 
+-- Seconds after which a key goes: up to two longer than it matters, so that its
+-- going never cuts a debt short. As text, which many keys of a call share.
+local function expiry(us)
+  local seconds = math.floor(us / 1000000) + 2
+  local text = expiries[seconds]
+  if not text then
+    text = string.format('%d', seconds)
+    expiries[seconds] = text
+  end
+  return text
+end
+
 -- Of checks that are refused together, only what was cut.
-local kept = all and refused and cuts or debts
-for key in pairs(all and refused and cuts or changed) do
-  local us, rest = kept[key][1], kept[key][2]
-  if us == 0 and rest == 0 then
-    redis.call('DEL', key)
-  else
-    -- Kept for a second longer than it matters, so that the expiry, which is
-    -- in milliseconds, never cuts a debt short.
-    redis.call('PSETEX', key, math.floor(us / 1000) + 1001, struct.pack('>dd', now + us, rest))
+for key, debt in pairs(all and refused and cuts or debts) do
+  if debt.changed then
+    local us, rest = debt[1], debt[2]
+    if us == 0 and rest == 0 then
+      redis.call('DEL', key)
+    else
+      redis.call('SETEX', key, expiry(us), struct.pack('>dd', now + us, rest))
+    end
   end
 end
 return reply
