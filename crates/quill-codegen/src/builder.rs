@@ -175,10 +175,7 @@ impl Builder {
                 .map_err(|error| Error::file("write", &path, error))?;
         }
         if self.out_dir.is_none() {
-            schema
-                .sources()
-                .iter()
-                .for_each(|path| rerun_if_changed(path));
+            schema.sources().for_each(rerun_if_changed);
             warnings.iter().for_each(|warning| warn(warning));
         }
         Ok(())

@@ -21,7 +21,8 @@ struct Excerpt {
     /// Both counted from 1, the column in characters.
     line: usize,
     column: usize,
-    text: String,
+    /// What there is in the line, unless that is unknown.
+    text: Option<String>,
     marked_chars: usize,
 }
 
@@ -56,6 +57,26 @@ impl Diagnostic {
         }
     }
 
+    /// Points at what `SourceCodeInfo` gives as the span of an element: its line
+    /// and column, counted from 0, and, where that is in the same line, its end.
+    /// The `text` is the file's, if it is at hand.
+    pub(crate) fn at_span(mut self, span: &[i32], text: Option<&str>) -> Self {
+        let number = |i: usize| span.get(i).and_then(|n| usize::try_from(*n).ok());
+        let (Some(line), Some(column)) = (number(0), number(1)) else {
+            return self;
+        };
+        let end = number(2).filter(|_| span.len() == 3);
+        let text = text.and_then(|text| text.lines().nth(line));
+        let rest = text.map_or(0, |text| text.chars().count().saturating_sub(column));
+        self.excerpt = Some(Excerpt {
+            line: line + 1,
+            column: column + 1,
+            text: text.map(|text| text.replace('\t', " ")),
+            marked_chars: end.map_or(rest, |end| end.saturating_sub(column)).max(1),
+        });
+        self
+    }
+
     /// Points behind the last line of `text`, the file's: where something is
     /// missing that the compiler waited for to the end.
     pub(crate) fn at_end_of(mut self, text: &str) -> Self {
@@ -64,7 +85,7 @@ impl Diagnostic {
         self.excerpt.get_or_insert_with(|| Excerpt {
             line: text.lines().count().max(1),
             column: last.chars().count() + 1,
-            text: last.replace('\t', " "),
+            text: Some(last.replace('\t', " ")),
             marked_chars: 1,
         });
         self
@@ -94,7 +115,7 @@ impl Excerpt {
         Some(Self {
             line: line + 1,
             column: before.chars().count() + 1,
-            text: text.replace('\t', " "),
+            text: Some(text.replace('\t', " ")),
             marked_chars: marked.chars().count().max(1),
         })
     }
@@ -110,12 +131,14 @@ impl fmt::Display for Diagnostic {
             f.write_str(" ")?;
         }
         f.write_str(&self.message)?;
-        if let Some(at) = &self.excerpt {
+        if let Some(at) = &self.excerpt
+            && let Some(text) = &at.text
+        {
             let line = at.line.to_string();
             let gutter = " ".repeat(line.len());
             let indent = " ".repeat(at.column - 1);
             let marks = "^".repeat(at.marked_chars);
-            write!(f, "\n {gutter} |\n {line} | {}", at.text)?;
+            write!(f, "\n {gutter} |\n {line} | {text}")?;
             write!(f, "\n {gutter} | {indent}{marks}")?;
         }
         match &self.help {

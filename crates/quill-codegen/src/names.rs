@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use buffa_codegen::idents::make_field_ident;
-use proc_macro2::{Ident, Span};
+use proc_macro2::Ident;
 
 /// `GetHTTPInfo` to `get_http_info`: a word starts at an upper-case letter that
 /// follows a lower-case one or a digit, or that starts a word after an acronym.
@@ -52,33 +52,55 @@ pub(crate) fn type_case(name: &str) -> String {
 /// An identifier for `name`: raw (`r#type`) for a keyword of any edition, with
 /// `_` for those that can't be raw.
 pub(crate) fn ident(name: &str) -> Ident {
-    match name {
-        "_" => Ident::new("__", Span::call_site()),
-        _ => make_field_ident(name),
-    }
+    make_field_ident(&settled(name))
 }
 
-/// The names taken in one Rust scope.
-#[derive(Debug, Default)]
+/// `name` with a `_` behind it if no identifier can be made of it, raw or not.
+pub(crate) fn settled(name: &str) -> String {
+    let end = match name {
+        "self" | "Self" | "super" | "crate" | "_" => "_",
+        _ => "",
+    };
+    format!("{name}{end}")
+}
+
+/// The names taken in one Rust scope, as they stand behind an `r#`.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Names(BTreeSet<String>);
 
 impl Names {
     /// Takes `name`, with as many `_` behind it as make it free.
-    pub(crate) fn claim(&mut self, name: &str) -> Ident {
-        let mut name = name.to_owned();
+    pub(crate) fn take(&mut self, name: &str) -> String {
+        let mut name = settled(name);
         while !self.0.insert(name.clone()) {
             name.push('_');
         }
-        ident(&name)
+        name
+    }
+
+    /// Takes `name` as [`take`](Self::take) does, for an identifier.
+    pub(crate) fn claim(&mut self, name: &str) -> Ident {
+        ident(&self.take(name))
     }
 
     /// Takes the first free one of `candidates`, or the last with `_` behind it.
     pub(crate) fn claim_first(&mut self, candidates: &[String]) -> Ident {
-        let free = candidates.iter().find(|name| !self.0.contains(*name));
+        let free = candidates.iter().find(|name| !self.has(&settled(name)));
         match free.or(candidates.last()) {
             Some(name) => self.claim(name),
             None => self.claim("_"),
         }
+    }
+
+    /// Whether `name` is taken.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+}
+
+impl<S: Into<String>> Extend<S> for Names {
+    fn extend<I: IntoIterator<Item = S>>(&mut self, names: I) {
+        self.0.extend(names.into_iter().map(Into::into));
     }
 }
 
@@ -141,6 +163,9 @@ mod tests {
         assert_eq!(names.claim("new").to_string(), "new_");
         assert_eq!(names.claim("echo").to_string(), "echo");
         assert_eq!(names.claim("echo").to_string(), "echo_");
+        assert_eq!(names.claim("self").to_string(), "self_");
+        assert_eq!(names.claim("self_").to_string(), "self__");
+        assert_eq!(names.claim("type").to_string(), "r#type");
         let candidates = ["connect".to_owned(), "dial".to_owned()];
         assert_eq!(names.claim_first(&candidates).to_string(), "dial");
         assert_eq!(names.claim_first(&candidates).to_string(), "dial_");

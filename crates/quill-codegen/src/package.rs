@@ -5,15 +5,18 @@ use buffa_codegen::context::CodeGenContext;
 use buffa_codegen::{CodeGenConfig, GeneratedFile};
 use buffa_descriptor::generated::descriptor::FileDescriptorProto;
 use proc_macro2::{Literal, TokenStream};
-use quote::quote;
+use quote::{ToTokens as _, quote};
+use syn::ext::IdentExt as _;
 
 use crate::error::Error;
 use crate::json_rules;
 use crate::names::Names;
 use crate::retarget::Retarget;
+use crate::rust_names::{PRELUDE, PRIMITIVES};
 use crate::schema::{self, Schema};
 use crate::service::Reader;
 use crate::shadow::Shadowed;
+use crate::unnameable;
 use crate::write::{self, Emit};
 
 /// A generated file: its name (`echo.v1.rs`), its package and its text.
@@ -45,6 +48,7 @@ pub(crate) fn generate(
     let retarget = Retarget::new(&settings.runtime)?;
     check_views(schema, &settings.views)?;
     let wanted = schema.files_to_generate(|name| settings.provides(name));
+    unnameable::check(schema, &wanted)?;
     let mut files = schema.files.clone();
     let shadowed = Shadowed::mark(&mut files);
     let config = settings.config(&shadowed);
@@ -144,9 +148,10 @@ impl Package<'_> {
         };
         let mut parsed = syn::parse_file(&messages.content).map_err(broken)?;
         json_rules::apply(&mut parsed, self.retarget.runtime());
-        let mut names = names_of(&parsed, &self.child_packages(&messages.package));
+        let parsed = self.shadowed.unmark(parsed).map_err(broken)?;
+        let mut names = names_of(&parsed, self.child_packages(&messages.package));
         let registers = parsed.items.iter().any(registers_types);
-        let mut tokens = self.shadowed.unmark(parsed);
+        let mut tokens = parsed.into_token_stream();
         tokens.extend(
             self.shadowed
                 .unmark_tokens(self.services(&mut names, registers, warnings)?),
@@ -210,16 +215,8 @@ impl Package<'_> {
     }
 
     /// The last names of the packages right below this one, which are modules beside its items.
-    fn child_packages(&self, package: &str) -> Vec<String> {
-        let packages = self.schema.files.iter().map(schema::package);
-        let below = packages.filter_map(|other| match package {
-            "" => Some(other),
-            _ => other.strip_prefix(package)?.strip_prefix('.'),
-        });
-        below
-            .filter_map(|rest| rest.split('.').next())
-            .map(str::to_owned)
-            .collect()
+    fn child_packages(&self, package: &str) -> impl Iterator<Item = &str> {
+        schema::children(package, self.schema.files.iter().map(schema::package))
     }
 }
 
@@ -231,17 +228,20 @@ fn file_name(package: &str) -> String {
     }
 }
 
-/// The names that are taken at the root of a package.
-fn names_of(file: &syn::File, modules: &[String]) -> Names {
+/// The names that are taken at the root of a package, and those of which the
+/// code there needs that they stay what they are.
+fn names_of<'a>(file: &syn::File, modules: impl Iterator<Item = &'a str>) -> Names {
     let items = file.items.iter().filter_map(|item| match item {
-        syn::Item::Struct(item) => Some(item.ident.to_string()),
-        syn::Item::Enum(item) => Some(item.ident.to_string()),
-        syn::Item::Mod(item) => Some(item.ident.to_string()),
-        syn::Item::Const(item) => Some(item.ident.to_string()),
+        syn::Item::Struct(item) => Some(item.ident.unraw().to_string()),
+        syn::Item::Enum(item) => Some(item.ident.unraw().to_string()),
+        syn::Item::Mod(item) => Some(item.ident.unraw().to_string()),
+        syn::Item::Const(item) => Some(item.ident.unraw().to_string()),
         syn::Item::Use(item) => last_name(&item.tree),
         _ => None,
     });
-    items.chain(modules.iter().cloned()).collect()
+    let mut names: Names = items.collect();
+    names.extend(modules.chain(PRIMITIVES).chain(PRELUDE));
+    names
 }
 
 /// Whether this is the module in which a package with messages names their types.
@@ -258,8 +258,8 @@ fn registers_types(item: &syn::Item) -> bool {
 fn last_name(tree: &syn::UseTree) -> Option<String> {
     match tree {
         syn::UseTree::Path(path) => last_name(&path.tree),
-        syn::UseTree::Name(name) => Some(name.ident.to_string()),
-        syn::UseTree::Rename(rename) => Some(rename.rename.to_string()),
+        syn::UseTree::Name(name) => Some(name.ident.unraw().to_string()),
+        syn::UseTree::Rename(rename) => Some(rename.rename.unraw().to_string()),
         syn::UseTree::Glob(_) | syn::UseTree::Group(_) => None,
     }
 }

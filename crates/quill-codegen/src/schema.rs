@@ -19,7 +19,8 @@ use crate::identifiers;
 pub struct Schema {
     pub(crate) files: Vec<FileDescriptorProto>,
     pub(crate) requested: Vec<String>,
-    sources: Vec<PathBuf>,
+    /// The files that were read from disk, by their names.
+    sources: BTreeMap<String, PathBuf>,
 }
 
 impl Schema {
@@ -61,7 +62,7 @@ impl Schema {
             requested: requested.map(|file| file.name().to_owned()).collect(),
             sources: compiler
                 .files()
-                .filter_map(|file| file.path().map(Path::to_owned))
+                .filter_map(|file| Some((file.name().to_owned(), file.path()?.to_owned())))
                 .collect(),
             files: decode_set(&compiler.encode_file_descriptor_set())?,
         })
@@ -90,7 +91,7 @@ impl Schema {
         let schema = Self {
             files,
             requested,
-            sources: Vec::new(),
+            sources: BTreeMap::new(),
         };
         for file in &schema.files {
             identifiers::check(file)?;
@@ -115,9 +116,8 @@ impl Schema {
     }
 
     /// The files that were read from disk.
-    #[must_use]
-    pub fn sources(&self) -> &[PathBuf] {
-        &self.sources
+    pub fn sources(&self) -> impl Iterator<Item = &Path> {
+        self.sources.values().map(PathBuf::as_path)
     }
 
     /// All files as a serialized `google.protobuf.FileDescriptorSet`, imports
@@ -129,6 +129,29 @@ impl Schema {
             ..Default::default()
         };
         set.encode_to_vec()
+    }
+
+    /// What is wrong with the element of `file` at `path`, which is as in
+    /// `SourceCodeInfo.Location`; where that is, if the file says.
+    pub(crate) fn diagnostic(
+        &self,
+        file: &FileDescriptorProto,
+        path: &[i32],
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        let source = self.sources.get(name(file));
+        let shown = source.cloned().unwrap_or_else(|| PathBuf::from(name(file)));
+        let diagnostic = Diagnostic::new(Some(shown), message);
+        let locations = source_info(file).map(|info| info.location.as_slice());
+        let at = locations
+            .unwrap_or_default()
+            .iter()
+            .find(|at| at.path == path);
+        let text = source.and_then(|path| std::fs::read_to_string(path).ok());
+        match at {
+            Some(at) => diagnostic.at_span(&at.span, text.as_deref()),
+            None => diagnostic,
+        }
     }
 
     pub(crate) fn file(&self, name: &str) -> Option<&FileDescriptorProto> {
@@ -205,6 +228,19 @@ pub(crate) fn name(file: &FileDescriptorProto) -> &str {
 
 pub(crate) fn package(file: &FileDescriptorProto) -> &str {
     file.package.as_deref().unwrap_or_default()
+}
+
+/// The last names of those of `packages` that are right below `package`.
+pub(crate) fn children<'a>(
+    package: &str,
+    packages: impl Iterator<Item = &'a str>,
+) -> impl Iterator<Item = &'a str> {
+    let below = packages.filter_map(move |other| match package {
+        "" => Some(other),
+        _ => other.strip_prefix(package)?.strip_prefix('.'),
+    });
+    let names = below.filter_map(|rest| rest.split('.').next());
+    names.filter(|name| !name.is_empty())
 }
 
 pub(crate) fn source_info(file: &FileDescriptorProto) -> Option<&SourceCodeInfo> {

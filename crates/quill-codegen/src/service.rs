@@ -27,6 +27,8 @@ pub(crate) struct Service {
     /// The trait that a user implements.
     pub(crate) definition: Ident,
     pub(crate) server: Ident,
+    /// The server's type parameter: the type that implements the trait.
+    pub(crate) parameter: Ident,
     pub(crate) client: Ident,
     /// The module of the methods' descriptors.
     pub(crate) module: Ident,
@@ -116,6 +118,7 @@ impl Reader<'_> {
         Ok(Service {
             definition,
             server,
+            parameter: format_ident!("{}", if self.names.has("S") { "__S" } else { "S" }),
             client,
             module,
             docs: docs_at(file, &path),

@@ -145,6 +145,7 @@ fn server(service: &Service, register: Option<&TokenStream>, rt: &TokenStream) -
         definition,
         server,
         module,
+        parameter,
         ..
     } = service;
     let docs = format!(" Serves an implementation of [`{definition}`].");
@@ -165,27 +166,27 @@ fn server(service: &Service, register: Option<&TokenStream>, rt: &TokenStream) -
     quote! {
         #[doc = #docs]
         #[derive(Debug)]
-        pub struct #server<S>(::std::sync::Arc<S>);
+        pub struct #server<#parameter>(::std::sync::Arc<#parameter>);
 
-        impl<S: #definition> #server<S> {
+        impl<#parameter: #definition> #server<#parameter> {
             /// Serves this implementation.
-            pub fn new(service: S) -> Self {
+            pub fn new(service: #parameter) -> Self {
                 Self(::std::sync::Arc::new(service))
             }
 
             /// Serves an implementation that is used elsewhere too.
-            pub fn from_arc(service: ::std::sync::Arc<S>) -> Self {
+            pub fn from_arc(service: ::std::sync::Arc<#parameter>) -> Self {
                 Self(service)
             }
         }
 
-        impl<S> ::core::clone::Clone for #server<S> {
+        impl<#parameter> ::core::clone::Clone for #server<#parameter> {
             fn clone(&self) -> Self {
                 Self(::std::sync::Arc::clone(&self.0))
             }
         }
 
-        impl<S: #definition> #rt::Service for #server<S> {
+        impl<#parameter: #definition> #rt::Service for #server<#parameter> {
             fn name(&self) -> &'static str {
                 #module::NAME
             }
@@ -201,8 +202,9 @@ fn server(service: &Service, register: Option<&TokenStream>, rt: &TokenStream) -
 /// The closure that hands a request to the implementation. The trait is named
 /// in the call, since a method may have the name of one that `Arc` has.
 fn handler(service: &Service, method: &Method, rt: &TokenStream) -> TokenStream {
-    let (definition, name) = (&service.definition, &method.name);
-    let call = quote! { <S as #definition>::#name(&service, request).await };
+    let (parameter, definition) = (&service.parameter, &service.definition);
+    let name = &method.name;
+    let call = quote! { <#parameter as #definition>::#name(&service, request).await };
     let body = if method.server_streams {
         // A stream may borrow from the implementation, so it keeps it alive.
         quote! { #rt::HeldStream::run(|outlet| async move { outlet.forward(#call).await }) }

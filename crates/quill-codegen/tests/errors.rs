@@ -214,3 +214,134 @@ fn names_in_a_descriptor_set_must_be_names() {
         "a: \"x y\" can't be the name of a message"
     );
 }
+
+/// The error of generating from `text`, without the folder's path.
+fn refusal_of(test: &str, text: &str) -> String {
+    let folder = Folder::new(test).with("x/x.proto", text);
+    let schema = folder.compile("x/x.proto").expect("valid protobuf");
+    let error = Builder::new().generate(&schema).expect_err("an error");
+    shown(&error, &folder)
+}
+
+#[test]
+fn a_name_that_rust_can_not_have_is_shown_in_its_line() {
+    let text = "syntax = \"proto3\";\npackage x;\n\nmessage M {\n\tstring _ = 1;\n}\n";
+    assert_eq!(
+        refusal_of("underscore", text),
+        "x/x.proto:5:9: a field is called \"_\": Rust needs more than underscores for a name\n   \
+         |\n 5 |  string _ = 1;\n   |         ^\nhelp: rename it in the .proto file"
+    );
+}
+
+#[test]
+fn names_that_no_rust_can_be_made_of_are_named_with_their_place() {
+    for (test, text, expected) in [
+        (
+            "package",
+            "package a._.b;",
+            "1:20: a part of a package is called \"_\"",
+        ),
+        (
+            "super",
+            "package a.super;",
+            "1:20: Rust can have no module \"super\"",
+        ),
+        (
+            "ours",
+            "package a.__buffa;",
+            "1:20: a part of a package is called \"__buffa\"",
+        ),
+        ("message", "message _ {}", "1:28: a message is called \"_\""),
+        (
+            "visitor",
+            "message __Visitor {}",
+            "names that start with two underscores",
+        ),
+        (
+            "enum",
+            "enum __ { A = 0; }",
+            "1:25: an enum is called \"__\"",
+        ),
+        (
+            "value",
+            "enum E { _ = 0; }",
+            "1:29: an enum value is called \"_\"",
+        ),
+        ("service", "service _ {}", "1:28: a service is called \"_\""),
+        (
+            "method",
+            "message M {} service S { rpc _(M) returns (M); }",
+            "1:49: a method is called \"_\"",
+        ),
+        (
+            "oneof",
+            "message M { oneof _ { string s = 1; } }",
+            "1:38: an oneof is called \"_\"",
+        ),
+        (
+            "member",
+            "message M { oneof one { string _1 = 1; } }",
+            "1:51: the field of a oneof \"_1\" would be \"1\" in Rust, which is no name",
+        ),
+        (
+            "unknown-fields",
+            "message M { string __buffa_unknown_fields = 1; }",
+            "1:39: a field is called \"__buffa_unknown_fields\"",
+        ),
+        (
+            "self",
+            "message M { string self = 1; oneof self_ { string a = 2; } }",
+            "\"self_\" would be \"self_\" in Rust, as \"self\" is already",
+        ),
+        (
+            "oneofs",
+            "message M { oneof a_b { string c = 1; } oneof a__b { string d = 2; } }",
+            "the oneof \"a__b\" would be \"AB\" in Rust, as \"a_b\" is already",
+        ),
+        (
+            "extension",
+            "message M { message N {} message __N {} }",
+            "a message is called \"__N\"",
+        ),
+    ] {
+        let error = refusal_of(test, &format!("syntax = \"proto3\"; {text}\n"));
+        assert!(error.starts_with("x/x.proto:1:"), "{error}");
+        assert!(error.contains(expected), "{test}: {error}");
+    }
+}
+
+#[test]
+fn a_package_that_would_hide_a_type_is_refused_where_one_is_around_it() {
+    let folder = Folder::new("hidden")
+        .with(
+            "x.proto",
+            "syntax = \"proto3\"; package x; import \"y.proto\"; message M { x.str.N n = 1; }",
+        )
+        .with(
+            "y.proto",
+            "syntax = \"proto3\"; package x.str; message N {}",
+        );
+    let schema = folder.compile("x.proto").expect("valid protobuf");
+    let error = Builder::new().generate(&schema).expect_err("an error");
+    assert!(
+        shown(&error, &folder)
+            .starts_with("y.proto:1:20: the module of package \"x.str\" would hide"),
+        "{error}"
+    );
+    let schema = folder.compile("y.proto").expect("valid protobuf");
+    Builder::new().generate(&schema).expect("code");
+}
+
+#[test]
+fn a_descriptor_sets_names_are_refused_without_a_line() {
+    // A file "a" with one message: "_".
+    let set = b"\x0a\x08\x0a\x01a\x22\x03\x0a\x01_";
+    let schema = Schema::from_descriptor_set(set).expect("a set");
+    let error = Builder::new().generate(&schema).expect_err("an error");
+    assert!(
+        error
+            .to_string()
+            .starts_with("a: a message is called \"_\": "),
+        "{error}"
+    );
+}

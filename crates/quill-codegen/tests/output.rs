@@ -148,7 +148,7 @@ fn imports_are_generated_when_their_types_are_used() {
         "{}",
         files[1].content
     );
-    assert_eq!(schema.sources().len(), 4);
+    assert_eq!(schema.sources().count(), 4);
 }
 
 #[test]

@@ -52,8 +52,13 @@ pub(crate) fn refuse(refusal: Refusal, out: &mut Out) {
         Refusal::PathNotCanonical => {
             b"this path is not in its canonical form; paths are /package.Service/Method\n"
         }
-        // RFC 9110 wants the header, and clients of every protocol want no body.
-        Refusal::HttpMethod(_) | Refusal::MediaType => b"",
+        // `curl -d` alone names the type of a form, and shows nothing but the body.
+        Refusal::MediaType => {
+            b"no protocol has this content type; for JSON send 'content-type: application/json' \
+              (the answer's accept-post names all that are known)\n"
+        }
+        // RFC 9110 wants the header, which says all.
+        Refusal::HttpMethod(_) => b"",
         Refusal::HttpVersion => b"this protocol needs HTTP/2\n",
     };
     if !text.is_empty() {

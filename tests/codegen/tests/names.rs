@@ -1,6 +1,11 @@
 //! Names that collide with those of generated code still mean what they say.
 
+use std::pin::pin;
+use std::task::{Context, Waker};
+
 use buffa::{Message, MessageName};
+use codegen_tests::proto::names::awkward;
+use codegen_tests::proto::names::r#match::r#async as keywords;
 use codegen_tests::proto::names::shadow::{self, A, E, outer};
 use codegen_tests::proto::names::{self, EchoServiceClient, EchoServiceServer};
 use codegen_tests::proto::{Bare, BareServer, BareService, a, old};
@@ -56,6 +61,173 @@ fn types_that_are_called_like_the_preludes_work() {
     assert_eq!(both_ways(&lower), r#"{"a":{}}"#);
     assert_eq!(names::lower_::Inner::FULL_NAME, "names.lower.Inner");
     assert_eq!(<names::Self_ as MessageName>::FULL_NAME, "names.Self");
+}
+
+#[test]
+fn types_that_are_called_like_primitive_ones_get_an_underscore() {
+    let message = awkward::bool_ {
+        i32: awkward::i32_::default().into(),
+        strs: vec![awkward::str_::default().with_text("x")],
+        u8: [("a".to_owned(), awkward::u8_::default())]
+            .into_iter()
+            .collect(),
+        ..Default::default()
+    };
+    assert_eq!(
+        both_ways(&message),
+        r#"{"i32":{},"strs":[{"text":"x"}],"u8":{"a":{}}}"#
+    );
+    assert_eq!(awkward::bool_::FULL_NAME, "names.awkward.bool");
+    assert_eq!(awkward::str___::bool_::FULL_NAME, "names.awkward.str.bool");
+    let chars = awkward::Chars {
+        char: awkward::char_::CHAR_A.into(),
+        ..Default::default()
+    };
+    assert_eq!(both_ways(&chars), r#"{"char":"CHAR_A"}"#);
+    // What a message contains is in a module, which must not hide a type either.
+    let contained = awkward::Str {
+        kind: awkward::str__::Kind::KIND_ONE.into(),
+        ..Default::default()
+    };
+    assert_eq!(both_ways(&contained), r#"{"kind":"KIND_ONE"}"#);
+    let _ = awkward::super_::Inner::default();
+}
+
+#[test]
+fn messages_that_differ_in_case_only_are_told_apart() {
+    let message = awkward::foo {
+        inner: awkward::foo___::Inner::default().into(),
+        Foo: awkward::Foo {
+            inner: awkward::foo__::Inner::default().into(),
+            one: Some(awkward::__buffa::oneof::foo__::One::Foo("x".to_owned())),
+            ..Default::default()
+        }
+        .into(),
+        ..Default::default()
+    };
+    assert_eq!(
+        both_ways(&message),
+        r#"{"inner":{},"Foo":{"inner":{},"Foo":"x"}}"#
+    );
+    assert_eq!(awkward::foo_::Inner::FULL_NAME, "names.awkward.FOO.Inner");
+    assert_eq!(
+        awkward::http_request_::Header::FULL_NAME,
+        "names.awkward.HttpRequest.Header"
+    );
+}
+
+#[test]
+fn views_and_messages_do_not_take_each_others_names() {
+    assert_eq!(
+        awkward::ItemOwnedView::FULL_NAME,
+        "names.awkward.ItemOwnedView"
+    );
+    let item = awkward::ItemOwned {
+        name: "x".to_owned(),
+        ..Default::default()
+    };
+    let view = awkward::__buffa::view::ItemOwned_OwnedView::from_owned(&item).expect("a view");
+    assert_eq!(view.name(), "x");
+    let item = awkward::Item {
+        name: "y".to_owned(),
+        ..Default::default()
+    };
+    let view = awkward::__buffa::view::ItemOwnedView::from_owned(&item).expect("a view");
+    assert_eq!(view.name(), "y");
+}
+
+#[test]
+fn fields_that_are_called_like_types_keep_their_names() {
+    let fields = awkward::Fields {
+        From: "a".to_owned(),
+        S: awkward::S {
+            E: [(1, awkward::E::default())].into_iter().collect(),
+            ..Default::default()
+        }
+        .into(),
+        Into: [("k".to_owned(), awkward::From::default())]
+            .into_iter()
+            .collect(),
+        ..Default::default()
+    };
+    assert_eq!(
+        both_ways(&fields),
+        r#"{"From":"a","S":{"E":{"1":{}}},"Into":{"k":{}}}"#
+    );
+    let hidden = awkward::_Hidden {
+        _name: "x".to_owned(),
+        _inner: awkward::_hidden::_Inner::default().into(),
+        ..Default::default()
+    };
+    assert_eq!(both_ways(&hidden), r#"{"Name":"x","Inner":{}}"#);
+}
+
+#[test]
+fn services_that_are_called_like_what_generated_code_uses_are_served() {
+    struct All;
+    impl keywords::S for All {}
+    impl keywords::E for All {}
+    impl keywords::From_ for All {}
+    impl keywords::Self_ for All {}
+    impl keywords::Send for All {}
+    impl keywords::Default for All {}
+    impl keywords::Option for All {}
+    impl awkward::Bool for All {}
+    assert_eq!(keywords::SServer::new(All).name(), "names.match.async.S");
+    assert_eq!(
+        keywords::FromServer::new(All).name(),
+        "names.match.async.From"
+    );
+    assert_eq!(
+        keywords::SelfServer::new(All).name(),
+        "names.match.async.Self"
+    );
+    assert_eq!(keywords::self_::SELF.path(), "/names.match.async.Self/Self");
+    assert_eq!(
+        keywords::OptionServer::new(All).name(),
+        "names.match.async.Option"
+    );
+    assert_eq!(awkward::bool__::GET.path(), "/names.awkward.Bool/Get");
+    assert_eq!(awkward::BoolServer::new(All).name(), "names.awkward.Bool");
+    let _: fn(_) -> keywords::SClient = keywords::SClient::new;
+}
+
+#[test]
+fn nested_requests_and_their_views_are_called() {
+    use awkward::outer::middle::{Inner, InnerOwnedView};
+    use codegen_tests::runtime::{Error, QuillClient, Request, Response};
+
+    struct Both;
+    impl awkward::A for Both {
+        async fn r#do(
+            &self,
+            request: Request<awkward::__buffa::view::outer::middle::InnerOwnedView>,
+        ) -> Result<Response<awkward::S>, Error> {
+            assert_eq!(request.message().text(), "x");
+            Ok(awkward::S::default().into())
+        }
+
+        async fn view(
+            &self,
+            request: Request<awkward::SOwnedView>,
+        ) -> Result<Response<Inner>, Error> {
+            assert!(request.message().view().E.is_empty());
+            Ok(Inner::default().into())
+        }
+    }
+    let _: Option<InnerOwnedView> = None;
+    let client = awkward::AClient::new(QuillClient::of(Routes::of(awkward::AServer::new(Both))));
+    let inner = Inner {
+        text: "x".to_owned(),
+        ..Default::default()
+    };
+    let calls = async {
+        client.r#do(inner).await.expect("an answer");
+        client.view(awkward::S::default()).await.expect("an answer");
+    };
+    // Everything here is ready at once.
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(pin!(calls).poll(&mut cx).is_ready());
 }
 
 #[test]

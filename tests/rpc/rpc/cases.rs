@@ -5,6 +5,7 @@ mod answers;
 mod bad_input;
 mod connect;
 mod deadlines;
+mod early_answers;
 mod grpc;
 mod json;
 mod json_mapping;

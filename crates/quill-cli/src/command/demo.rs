@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use quill::{Cors, ServeError, Server, shutdown_signal};
+use quill_health::Status;
 
 use crate::args::DemoArgs;
 use crate::demo::proto::{data, echo};
@@ -19,6 +20,10 @@ use crate::failure::Failure;
 const DRAIN_LIMIT: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
+    let (health, reporter) = quill_health::reporter();
+    for service in [echo::echo_service::NAME, data::data_service::NAME] {
+        reporter.set(service, Status::Serving);
+    }
     let reflection = quill_reflection::server(echo::FILE_DESCRIPTOR_SET)
         .with_descriptor_set(data::FILE_DESCRIPTOR_SET)
         .with_descriptor_set(quill_health::proto::FILE_DESCRIPTOR_SET);
@@ -29,7 +34,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
     let server = builder
         .service(echo::EchoServer::new(Echo))
         .service(data::DataServer::new(Data))
-        .service(quill_health::server())
+        .service(health)
         .service(reflection)
         .drain_limit(DRAIN_LIMIT)
         .bind(&args.listen)

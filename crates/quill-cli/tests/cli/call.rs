@@ -73,8 +73,11 @@ fn http1_carries_all_that_needs_no_two_halves_at_once() {
 #[test]
 fn health_is_served_and_described() {
     let demo = Demo::start();
-    let ran = demo.call("grpc.health.v1.Health/Check").run();
-    assert_eq!(ran.lines(), [r#"{"status":"SERVING"}"#]);
+    for service in ["", "echo.v1.EchoService", "data.v1.DataService"] {
+        let input = format!(r#"{{"service":"{service}"}}"#);
+        let ran = demo.call("grpc.health.v1.Health/Check").input(&input).run();
+        assert_eq!(ran.lines(), [r#"{"status":"SERVING"}"#], "{service:?}");
+    }
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn grpc_health_probe_is_satisfied() {
         return;
     };
     let mut command: Command = probe;
-    command.args(["-addr", &demo.address]);
+    command.args(["-addr", &demo.address, "-service", "echo.v1.EchoService"]);
     let ran = run(command, b"");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
