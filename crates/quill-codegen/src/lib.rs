@@ -30,6 +30,7 @@ mod retarget;
 mod schema;
 mod service;
 mod shadow;
+mod texts;
 mod write;
 
 pub use builder::{Builder, compile};
