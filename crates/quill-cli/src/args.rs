@@ -1,11 +1,13 @@
 //! What can be said on the command line.
 
 mod call;
+mod compat;
 mod demo;
 
 use clap::{Parser, Subcommand};
 
-pub(crate) use call::{CallArgs, SchemaArgs, TlsArgs};
+pub(crate) use call::{CallArgs, SchemaArgs, TlsArgs, header, protocol};
+pub(crate) use compat::{BreakFormat, CompatArgs};
 pub(crate) use demo::DemoArgs;
 
 /// Protobuf services from the command line: Quill's, and any gRPC, gRPC-Web or
@@ -23,4 +25,6 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Call a method of a server, with JSON in and out
     Call(Box<CallArgs>),
+    /// Find what breaks between two schemas
+    Compat(Box<CompatArgs>),
 }

@@ -1,4 +1,5 @@
 //! The subcommands, one file each.
 
 pub(crate) mod call;
+pub(crate) mod compat;
 pub(crate) mod demo;

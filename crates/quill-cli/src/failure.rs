@@ -4,7 +4,8 @@ use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// What failed, and with which exit code: 2 bad input, 3 network, 4 server error.
+/// What failed, and with which exit code: 1 beyond limits, 2 bad input, 3 network,
+/// 4 server error.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     code: u8,
@@ -12,6 +13,14 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// All went well, and what was found is beyond the limits that were set.
+    pub(crate) fn beyond_limits(message: impl Into<String>) -> Self {
+        Self {
+            code: 1,
+            message: message.into(),
+        }
+    }
+
     /// The user's input can't be used.
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Self {

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         match args.command {
             Command::Demo(demo) => command::demo::run(demo).await,
             Command::Call(call) => command::call::run(*call).await,
+            Command::Compat(compat) => command::compat::run(*compat).await,
         }
     });
     match outcome {

@@ -2,10 +2,12 @@
 
 mod descriptor_set;
 mod file_set;
+mod git;
 mod known;
 mod proto_files;
 mod reflection;
 mod reflection_files;
+mod source;
 mod unknown_any;
 
 use std::collections::HashSet;
@@ -26,6 +28,7 @@ use crate::target::Target;
 use unknown_any::unknown_any;
 
 pub(crate) use reflection::Reflection;
+pub(crate) use source::{Loaded, Source};
 
 /// Types that are looked up for the `Any`s of one answer, at most.
 const ANY_TYPES_MAX: usize = 16;

@@ -1,8 +1,5 @@
 //! The .proto files that come with the generator.
 
-use protox::Error;
-use protox::file::{File, FileResolver};
-
 /// The `.proto` files that can be imported without being in an include
 /// directory, beside `google/protobuf/*.proto`: import name and text. A file
 /// of the same name in an include directory goes before.
@@ -35,16 +32,3 @@ pub const BUILTIN_PROTOS: &[(&str, &str)] = &[
         include_str!("../proto/google/rpc/status.proto"),
     ),
 ];
-
-/// Finds [`BUILTIN_PROTOS`] for the compiler.
-#[derive(Debug)]
-pub(crate) struct BuiltinResolver;
-
-impl FileResolver for BuiltinResolver {
-    fn open_file(&self, name: &str) -> Result<File, Error> {
-        match BUILTIN_PROTOS.iter().find(|(builtin, _)| *builtin == name) {
-            Some((_, text)) => File::from_source(name, text),
-            None => Err(Error::file_not_found(name)),
-        }
-    }
-}

@@ -38,6 +38,7 @@ mod rust_names;
 mod schema;
 mod service;
 mod shadow;
+mod texts;
 mod unnameable;
 mod write;
 

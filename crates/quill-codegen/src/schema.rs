@@ -9,10 +9,10 @@ use buffa_descriptor::generated::descriptor::{
 };
 use protox::file::{ChainFileResolver, GoogleFileResolver, IncludeFileResolver};
 
-use crate::builtin::BuiltinResolver;
 use crate::diagnostic::Diagnostic;
 use crate::error::Error;
 use crate::identifiers;
+use crate::texts::TextResolver;
 
 /// Compiled `.proto` files with all that they import.
 #[derive(Clone, Debug)]
@@ -36,8 +36,34 @@ impl Schema {
         protos: &[impl AsRef<Path>],
         includes: &[impl AsRef<Path>],
     ) -> Result<Self, Error> {
+        let protos: Vec<&Path> = protos.iter().map(AsRef::as_ref).collect();
+        Self::compile_all(&BTreeMap::new(), &protos, includes)
+    }
+
+    /// Compiles texts that lie in no file: those of another revision, say. The
+    /// keys are the names by which they import each other, and `protos` are
+    /// those asked for; other imports are looked for as in
+    /// [`compile`](Self::compile).
+    ///
+    /// # Errors
+    /// What [`compile`](Self::compile) says.
+    pub fn compile_texts(
+        texts: &BTreeMap<String, String>,
+        protos: &[impl AsRef<str>],
+        includes: &[impl AsRef<Path>],
+    ) -> Result<Self, Error> {
+        let names: Vec<&Path> = protos.iter().map(|name| Path::new(name.as_ref())).collect();
+        Self::compile_all(texts, &names, includes)
+    }
+
+    fn compile_all(
+        texts: &BTreeMap<String, String>,
+        protos: &[&Path],
+        includes: &[impl AsRef<Path>],
+    ) -> Result<Self, Error> {
         let includes: Vec<&Path> = includes.iter().map(AsRef::as_ref).collect();
         let mut resolver = ChainFileResolver::new();
+        resolver.add(TextResolver::new(texts.clone()));
         for include in &includes {
             if !include.is_dir() {
                 return Err(Error::new(format!(
@@ -47,15 +73,15 @@ impl Schema {
             }
             resolver.add(IncludeFileResolver::new((*include).to_owned()));
         }
-        resolver.add(BuiltinResolver);
+        resolver.add(TextResolver::builtin());
         resolver.add(GoogleFileResolver::new());
 
         let mut compiler = protox::Compiler::with_file_resolver(resolver);
         compiler.include_imports(true).include_source_info(true);
         for proto in protos {
             compiler
-                .open_file(proto.as_ref())
-                .map_err(|error| explain(&error, proto.as_ref(), &includes))?;
+                .open_file(proto)
+                .map_err(|error| explain(&error, proto, texts, &includes))?;
         }
         let requested = compiler.files().filter(|file| !file.is_import());
         Ok(Self {
@@ -308,13 +334,23 @@ fn decode_set(bytes: &[u8]) -> Result<Vec<FileDescriptorProto>, Error> {
 
 /// The compiler's error with the path as the user knows it, and with a better
 /// text where the compiler can't know what went wrong.
-fn explain(error: &protox::Error, asked: &Path, includes: &[&Path]) -> Error {
+fn explain(
+    error: &protox::Error,
+    asked: &Path,
+    texts: &BTreeMap<String, String>,
+    includes: &[&Path],
+) -> Error {
     let locate = |name: &str| {
         let mut paths = includes.iter().map(|include| include.join(name));
         paths.find(|path| path.is_file())
     };
-    let at_fault = error.file().and_then(locate);
-    if let Some(diagnostic) = at_fault.as_deref().and_then(editions_diagnostic) {
+    let text = error.file().and_then(|name| match texts.get(name) {
+        Some(text) => Some((PathBuf::from(name), text.clone())),
+        None => {
+            locate(name).and_then(|path| Some((path.clone(), std::fs::read_to_string(path).ok()?)))
+        }
+    });
+    if let Some(diagnostic) = text.as_ref().and_then(editions_diagnostic) {
         return Error::schema(diagnostic);
     }
     if error.file().is_none() && error.is_file_not_found() {
@@ -331,7 +367,7 @@ fn explain(error: &protox::Error, asked: &Path, includes: &[&Path]) -> Error {
         return Error::schema(Diagnostic::new(Some(asked.to_owned()), message).with_help(help));
     }
     let mut diagnostic = Diagnostic::from_compiler(error, locate);
-    if let Some(Ok(text)) = at_fault.map(std::fs::read_to_string)
+    if let Some((_, text)) = text
         && error.is_parse()
     {
         diagnostic = diagnostic.at_end_of(&text);
@@ -340,9 +376,8 @@ fn explain(error: &protox::Error, asked: &Path, includes: &[&Path]) -> Error {
 }
 
 /// A parser that knows no editions stumbles over the file's first statement.
-fn editions_diagnostic(path: &Path) -> Option<Diagnostic> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let statement = first_statement(&text);
+fn editions_diagnostic((path, text): &(PathBuf, String)) -> Option<Diagnostic> {
+    let statement = first_statement(text);
     let rest = statement.strip_prefix("edition")?.trim_start();
     rest.starts_with('=').then(|| {
         let edition = rest.trim_start_matches('=').split(';').next();
@@ -350,7 +385,7 @@ fn editions_diagnostic(path: &Path) -> Option<Diagnostic> {
             "edition {}: the built-in compiler reads proto2 and proto3 only",
             edition.unwrap_or_default().trim()
         );
-        Diagnostic::new(Some(path.to_owned()), message).with_help(
+        Diagnostic::new(Some(path.clone()), message).with_help(
             "compile it with `buf build -o set.binpb` or `protoc --include_imports \
              --descriptor_set_out=set.binpb`, and generate from that descriptor set",
         )

@@ -103,14 +103,14 @@ pub(crate) struct TlsArgs {
     pub(crate) server_name: Option<String>,
 }
 
-fn protocol(text: &str) -> Result<Protocol, String> {
+pub(crate) fn protocol(text: &str) -> Result<Protocol, String> {
     Protocol::from_name(text).ok_or_else(|| {
         let names = Protocol::ALL.map(Protocol::name).join(", ");
         format!("there are {names}")
     })
 }
 
-fn header(text: &str) -> Result<Metadata, String> {
+pub(crate) fn header(text: &str) -> Result<Metadata, String> {
     let (name, value) = text
         .split_once(':')
         .ok_or("write it as 'name: value', with a colon")?;

@@ -67,7 +67,7 @@ fn client(args: &CallArgs, target: &Target) -> Result<QuillClient, Failure> {
         .map_err(|error| Failure::input(error.to_string()))
 }
 
-fn tls(args: &TlsArgs) -> Result<ClientTls, Failure> {
+pub(super) fn tls(args: &TlsArgs) -> Result<ClientTls, Failure> {
     let mut builder = ClientTls::builder();
     if let Some(authorities) = &args.cacert {
         builder = builder.without_public_authorities().ca_file(authorities);

@@ -13,9 +13,8 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<FileDescriptorProto>, Failur
     let mut files = Vec::new();
     let mut names = HashSet::new();
     for path in paths {
-        let wrong = |error: &dyn std::fmt::Display| {
-            Failure::input(format!("--descriptor-set {}: {error}", path.display()))
-        };
+        let wrong =
+            |error: &dyn std::fmt::Display| Failure::input(format!("{}: {error}", path.display()));
         let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
         let set = file_set::read(&bytes).map_err(|error| {
             wrong(&format!(

@@ -4,8 +4,18 @@ use std::path::{Path, PathBuf};
 
 use buffa::Message;
 use buffa_descriptor::generated::descriptor::{FileDescriptorProto, FileDescriptorSet};
+use quill_codegen::Schema;
 
 use crate::failure::Failure;
+
+/// What is wrong with files, and what to do where an import is not found.
+pub(super) fn unusable(error: &str) -> Failure {
+    let failure = Failure::input(error);
+    if error.contains("not found") || error.contains("no such file") {
+        return failure.with_hint("imports are looked for in the folders of --import-path");
+    }
+    failure
+}
 
 /// How deep folders are searched; it ends a circle of links.
 const FOLDER_DEPTH_MAX: usize = 32;
@@ -27,18 +37,19 @@ pub(super) fn compile(
         find(folder, FOLDER_DEPTH_MAX, &mut protos)?;
         if protos.len() == before {
             let folder = folder.display();
-            return Err(Failure::input(format!(
-                "--proto {folder}: no .proto file in it"
-            )));
+            return Err(Failure::input(format!("{folder}: no .proto file in it")));
         }
     }
-    let schema = quill_codegen::Schema::compile(&protos, &includes).map_err(|error| {
-        Failure::input(error.to_string())
-            .with_hint("imports are looked for in the folders of --import-path")
-    })?;
+    let schema =
+        Schema::compile(&protos, &includes).map_err(|error| unusable(&error.to_string()))?;
+    files(&schema).map_err(|error| Failure::input(format!("--proto: {error}")))
+}
+
+/// The files of a schema, with all that they import.
+pub(super) fn files(schema: &Schema) -> Result<Vec<FileDescriptorProto>, String> {
     FileDescriptorSet::decode_from_slice(&schema.to_descriptor_set())
         .map(|set| set.file)
-        .map_err(|error| Failure::input(format!("--proto: {error}")))
+        .map_err(|error| error.to_string())
 }
 
 /// The folders that were given, and those of files that lie in none of them:
@@ -53,7 +64,11 @@ fn include_folders(folders: &[PathBuf], files: &[PathBuf]) -> Vec<PathBuf> {
     includes
 }
 
-fn folder_of(file: &Path) -> PathBuf {
+/// The folder itself, or that of a file.
+pub(super) fn folder_of(file: &Path) -> PathBuf {
+    if file.is_dir() {
+        return file.to_owned();
+    }
     match file.parent() {
         Some(folder) if folder != Path::new("") => folder.to_owned(),
         _ => PathBuf::from("."),
@@ -62,8 +77,7 @@ fn folder_of(file: &Path) -> PathBuf {
 
 /// Adds the `.proto` files in a folder and below it, in the order of their names.
 fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let wrong =
-        |error: std::io::Error| Failure::input(format!("--proto {}: {error}", folder.display()));
+    let wrong = |error: std::io::Error| Failure::input(format!("{}: {error}", folder.display()));
     let mut paths = std::fs::read_dir(folder)
         .and_then(|entries| {
             entries

@@ -24,6 +24,8 @@ const QUESTIONS_MAX: usize = 64;
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Looking up the type of an error's detail is a courtesy: it gets this long.
 const DETAIL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Packages of services that are about the server they are on.
+const ABOUT_SERVERS: [&str; 2] = ["grpc.reflection.", "grpc.health."];
 const HINT: &str = "give the schema with --proto FILE or --descriptor-set FILE";
 
 /// The reflection service of a server.
@@ -65,8 +67,7 @@ impl Reflection {
         &mut self,
         service: &str,
     ) -> Result<Vec<FileDescriptorProto>, Failure> {
-        match self.files_of(service).await {
-            Ok(files) => Ok(files),
+        match self.files_of(vec![service.to_owned()]).await {
             Err(Unknown::NotFound(message)) => {
                 let services = match self.services().await {
                     Ok(services) => list(services.iter().map(String::as_str)),
@@ -76,24 +77,19 @@ impl Reflection {
                     "the server has no service {service} ({message}); it has {services}"
                 )))
             }
-            Err(Unknown::Failed(error)) if error.code() == Code::Unimplemented => {
-                let message = format!("the server has no reflection ({error})");
-                Err(Failure::server(message).with_hint(HINT))
-            }
-            Err(Unknown::Failed(error)) if error.code() == Code::DeadlineExceeded => {
-                let message = format!(
-                    "the server's reflection did not answer within {LOOK_UP_TIMEOUT:?} ({error})"
-                );
-                Err(Failure::network(message).with_hint(HINT))
-            }
-            Err(Unknown::Failed(error)) => {
-                let message = format!("reflection failed: {error}");
-                Err(call_failure(&error, &message, None))
-            }
-            Err(Unknown::Senseless(what)) => {
-                Err(Failure::server(format!("the server's reflection {what}")).with_hint(HINT))
-            }
+            files => files.map_err(failure),
         }
+    }
+
+    /// Every file that declares a service, with all that they import. What
+    /// describes and watches the server is no part of its schema.
+    pub(super) async fn all_files(&mut self) -> Result<Vec<FileDescriptorProto>, Failure> {
+        let mut services = self.services().await.map_err(failure)?;
+        services.retain(|name| !ABOUT_SERVERS.iter().any(|prefix| name.starts_with(prefix)));
+        if services.is_empty() {
+            return Err(Failure::server("the server describes no services").with_hint(HINT));
+        }
+        self.files_of(services).await.map_err(failure)
     }
 
     /// The file that declares a message type, with all that it imports; `None`
@@ -103,14 +99,20 @@ impl Reflection {
         full_name: &str,
     ) -> Option<Vec<FileDescriptorProto>> {
         self.deadline = Deadline::within(DETAIL_TIMEOUT);
-        self.files_of(full_name).await.ok()
+        self.files_of(vec![full_name.to_owned()]).await.ok()
     }
 
-    async fn files_of(&mut self, symbol: &str) -> Result<Vec<FileDescriptorProto>, Unknown> {
+    async fn files_of(
+        &mut self,
+        symbols: Vec<String>,
+    ) -> Result<Vec<FileDescriptorProto>, Unknown> {
         let mut files = ReflectionFiles::default();
-        let first = MessageRequest::FileContainingSymbol(symbol.to_owned());
-        for answer in self.ask(vec![first]).await? {
-            take(&mut files, answer)?;
+        for some in symbols.chunks(QUESTIONS_MAX) {
+            let symbols = some.iter().cloned();
+            let questions = symbols.map(MessageRequest::FileContainingSymbol);
+            for answer in self.ask(questions.collect()).await? {
+                take(&mut files, answer)?;
+            }
         }
         loop {
             let missing = files.missing(QUESTIONS_MAX);
@@ -192,6 +194,28 @@ impl Reflection {
             return Err(Unknown::Senseless("ends before it has answered".to_owned()));
         }
         Ok(responses)
+    }
+}
+
+fn failure(error: Unknown) -> Failure {
+    match error {
+        Unknown::NotFound(message) => Failure::server(format!(
+            "the server's reflection knows not all it lists: {message}"
+        )),
+        Unknown::Failed(error) if error.code() == Code::Unimplemented => {
+            Failure::server(format!("the server has no reflection ({error})")).with_hint(HINT)
+        }
+        Unknown::Failed(error) if error.code() == Code::DeadlineExceeded => Failure::network(
+            format!("the server's reflection did not answer within {LOOK_UP_TIMEOUT:?} ({error})"),
+        )
+        .with_hint(HINT),
+        Unknown::Failed(error) => {
+            let message = format!("reflection failed: {error}");
+            call_failure(&error, &message, None)
+        }
+        Unknown::Senseless(what) => {
+            Failure::server(format!("the server's reflection {what}")).with_hint(HINT)
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod call;
 mod clients;
+mod compat;
 mod curl;
 mod errors;
 #[cfg(unix)]
@@ -10,6 +11,8 @@ mod lifecycle;
 mod readme;
 mod reflection;
 mod schema;
+#[cfg(unix)]
+mod sessions;
 mod shop;
 mod streams;
 mod support;
