@@ -1,20 +1,13 @@
-//! Instructions that the heads of a call take, by callgrind: the same on every machine,
-//! so a limit on them can gate a change.
+//! Instructions that the heads of a call take, each with a limit.
 //!
 //! `cargo bench -p quill-h2 --bench iai_hpack`
-//!
-//! Each case runs N and 2N times under `valgrind --tool=callgrind`, which counts inside
-//! of `repeat` only; the difference is what N cost. Above its limit the bench fails.
-//! Without valgrind, or with flags that are another harness's, it says so and does
-//! nothing.
-
-#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod heads;
 
 use std::hint::black_box;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
+use callgrind_gate::{Case, gate, repeat};
 use heads::{
     Count, Fields, LIST_BYTES_MAX, REQUEST, REQUEST_WITH_METADATA, RESPONSE, TRAILERS, encode,
 };
@@ -22,13 +15,6 @@ use quill_h2::hpack::{Decoder, Encoder, Memo};
 
 /// Iterations of the shorter run.
 const N: u64 = 20_000;
-
-/// A hot path: its name, the most instructions it may take, and itself.
-struct Case {
-    name: &'static str,
-    limit: u64,
-    run: fn(u64),
-}
 
 const CASES: &[Case] = &[
     Case {
@@ -74,97 +60,12 @@ const CASES: &[Case] = &[
 ];
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|arg| arg != "--bench")
-        .collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    match args[..] {
-        [] => gate(),
-        ["--run", name, n] => run(name, n),
-        _ => {
-            println!("iai_hpack: takes no flags (given {args:?}), so nothing is measured");
-            ExitCode::SUCCESS
-        }
-    }
-}
-
-/// One run, for callgrind to count.
-fn run(name: &str, n: &str) -> ExitCode {
-    let case = CASES.iter().find(|case| case.name == name);
-    let (Some(case), Ok(n)) = (case, n.parse()) else {
-        eprintln!("iai_hpack: no case {name:?}, or {n:?} is no number");
-        return ExitCode::FAILURE;
-    };
-    (case.run)(n);
-    ExitCode::SUCCESS
-}
-
-fn gate() -> ExitCode {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("iai_hpack: valgrind is not installed, so nothing is measured");
-        return ExitCode::SUCCESS;
-    }
-    let mut failed = false;
-    for case in CASES {
-        match instructions(case) {
-            Ok(count) => {
-                let above = count > case.limit;
-                let verdict = if above { "ABOVE ITS LIMIT" } else { "ok" };
-                println!("{:36} {count:6} of {:6}  {verdict}", case.name, case.limit);
-                failed |= above;
-            }
-            Err(error) => {
-                println!("{:36} could not be measured: {error}", case.name);
-                failed = true;
-            }
-        }
-    }
-    match failed {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
-    }
-}
-
-/// Instructions of one iteration.
-fn instructions(case: &Case) -> Result<u64, String> {
-    let once = collected(case.name, N)?;
-    let twice = collected(case.name, 2 * N)?;
-    Ok(twice.saturating_sub(once) / N)
-}
-
-/// All instructions of a run of `n` iterations.
-fn collected(name: &str, n: u64) -> Result<u64, String> {
-    let this = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .args([
-            "--collect-atstart=no",
-            "--toggle-collect=*iai_hpack*repeat_n*",
-        ])
-        .arg(this)
-        .args(["--run", name, &n.to_string()])
-        .output()
-        .map_err(|error| error.to_string())?;
-    let report = String::from_utf8_lossy(&output.stderr);
-    report
-        .lines()
-        .find_map(|line| line.split_once("Collected : "))
-        .and_then(|(_, count)| count.trim().parse().ok())
-        .ok_or_else(|| format!("callgrind said: {report}"))
-}
-
-/// What is counted.
-#[inline(never)]
-fn repeat_n(n: u64, mut run: impl FnMut()) {
-    for _ in 0..n {
-        run();
-    }
+    gate("iai_hpack", N, CASES)
 }
 
 fn decode_first(n: u64, fields: &Fields) {
     let block = encode(&mut Encoder::new(), fields);
-    repeat_n(n, || {
+    repeat(n, |_| {
         let (mut decoder, mut count) = (Decoder::default(), Count(0));
         let decoded = decoder.decode(black_box(&block), LIST_BYTES_MAX, &mut count);
         black_box((decoded.is_ok(), count.0));
@@ -185,7 +86,7 @@ fn warm(fields: &Fields) -> (Decoder, Vec<u8>) {
 fn decode_repeat(n: u64, fields: &Fields) {
     let (mut decoder, block) = warm(fields);
     let mut count = Count(0);
-    repeat_n(n, || {
+    repeat(n, |_| {
         let decoded = decoder.decode(black_box(&block), LIST_BYTES_MAX, &mut count);
         assert!(black_box(decoded.is_ok()));
     });
@@ -196,7 +97,7 @@ fn recall(n: u64) {
     let mut memo = Memo::new();
     let decoded = decoder.decode(&block, LIST_BYTES_MAX, &mut Count(0));
     memo.remember(&decoded.expect("a valid block"), || 7);
-    repeat_n(n, || {
+    repeat(n, |_| {
         let recalled = memo.recall(black_box(&decoder), black_box(&block), LIST_BYTES_MAX);
         assert!(black_box(recalled).is_some());
     });
@@ -204,7 +105,7 @@ fn recall(n: u64) {
 
 fn encode_first(n: u64) {
     let mut out = Vec::with_capacity(4096);
-    repeat_n(n, || {
+    repeat(n, |_| {
         out.clear();
         let mut encoder = Encoder::new();
         for (name, value) in RESPONSE.iter().chain(TRAILERS) {
@@ -219,7 +120,7 @@ fn encode_repeat(n: u64, fields: &Fields) {
     for _ in 0..2 {
         encode(&mut encoder, fields);
     }
-    repeat_n(n, || {
+    repeat(n, |_| {
         out.clear();
         for (name, value) in fields {
             encoder.field(black_box(name), black_box(value), false, &mut out);

@@ -4,7 +4,8 @@
 mod caller;
 
 use allocation_counter::measure;
-use caller::{Caller, TOGETHER};
+use caller::{Echo, Measured, TOGETHER};
+use quill_server::Server;
 
 /// Allocations of a call of which 16 come at once. Its message's own are three of them:
 /// its bytes, its string and the bytes of the answer.
@@ -12,20 +13,14 @@ const ALLOCATIONS_MAX: u64 = 12;
 
 #[test]
 fn a_unary_call_allocates_little() {
-    const BATCHES: u32 = 50;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let mut caller = runtime.block_on(Caller::connect());
-    let info = measure(|| {
-        runtime.block_on(async {
-            for _ in 0..BATCHES {
-                caller.call(TOGETHER).await;
-            }
-        });
-    });
-    let calls = u64::from(BATCHES * TOGETHER);
+    const TIMES: u32 = 100;
+    let server = async || {
+        let server = Server::builder().service(Echo).bind("127.0.0.1:0").await;
+        server.expect("a server")
+    };
+    let mut measured = Measured::start(server, &[]);
+    let info = measure(|| measured.run(TIMES));
+    let calls = u64::from(TIMES * TOGETHER);
     let count = info.count_total;
     assert!(count > calls, "the counter counts nothing: {count}");
     assert!(

@@ -1,35 +1,21 @@
-//! Instructions of the hot paths, by callgrind: the same on every machine, so
-//! a limit on them can gate a change.
+//! Instructions of the hot paths, each with a limit.
 //!
 //! `cargo bench -p throttle-kit --bench iai_hot_path`
 //!
-//! Each case runs N and 2N times under `valgrind --tool=callgrind`, which counts
-//! inside of `repeat` only (making a clock measures the counter's rate, and
-//! takes as many instructions as that takes time); the difference is what N
-//! cost. Every feature is on, so a check's counters are in it too (about 30
-//! instructions). Above its limit the bench fails. Without valgrind, or with flags that
-//! are another harness's, it says so and does nothing.
-
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+//! Every feature is on, so a check's counters are in it too (about 30 instructions).
 
 use std::hint::black_box;
 use std::net::IpAddr;
 use std::pin::pin;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::task::{Context, Waker};
 
+use callgrind_gate::{Case, gate, repeat};
 use throttle_kit::client_ip::{ClientIpConfig, IpNet, resolve_client_identity};
 use throttle_kit::{DirectRateLimiter, InMemoryBackend, KeyedRateLimiter, Quota, RateLimiter};
 
 /// Iterations of the shorter run.
 const N: u64 = 100_000;
-
-/// A hot path: its name, the most instructions it may take, and itself.
-struct Case {
-    name: &'static str,
-    limit: u64,
-    run: fn(u64),
-}
 
 const CASES: &[Case] = &[
     Case {
@@ -80,96 +66,7 @@ const CASES: &[Case] = &[
 ];
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|arg| arg != "--bench")
-        .collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    match args[..] {
-        [] => gate(),
-        ["--run", name, n] => run(name, n),
-        _ => {
-            println!("iai_hot_path: takes no flags (given {args:?}), so nothing is measured");
-            ExitCode::SUCCESS
-        }
-    }
-}
-
-/// One run, for callgrind to count.
-fn run(name: &str, n: &str) -> ExitCode {
-    let case = CASES.iter().find(|case| case.name == name);
-    let (Some(case), Ok(n)) = (case, n.parse()) else {
-        eprintln!("iai_hot_path: no case {name:?}, or {n:?} is no number");
-        return ExitCode::FAILURE;
-    };
-    (case.run)(n);
-    ExitCode::SUCCESS
-}
-
-fn gate() -> ExitCode {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("iai_hot_path: valgrind is not installed, so nothing is measured");
-        return ExitCode::SUCCESS;
-    }
-    let mut failed = false;
-    for case in CASES {
-        match instructions(case) {
-            Ok(count) => {
-                let verdict = if count > case.limit {
-                    "ABOVE ITS LIMIT"
-                } else {
-                    "ok"
-                };
-                println!("{:28} {count:6} of {:6}  {verdict}", case.name, case.limit);
-                failed |= count > case.limit;
-            }
-            Err(error) => {
-                println!("{:28} could not be measured: {error}", case.name);
-                failed = true;
-            }
-        }
-    }
-    if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
-}
-
-/// Instructions of one iteration.
-fn instructions(case: &Case) -> Result<u64, String> {
-    let once = collected(case.name, N)?;
-    let twice = collected(case.name, 2 * N)?;
-    Ok(twice.saturating_sub(once) / N)
-}
-
-/// All instructions of a run of `n` iterations.
-fn collected(name: &str, n: u64) -> Result<u64, String> {
-    let this = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .args([
-            "--collect-atstart=no",
-            "--toggle-collect=*iai_hot_path*repeat*",
-        ])
-        .arg(this)
-        .args(["--run", name, &n.to_string()])
-        .output()
-        .map_err(|error| error.to_string())?;
-    let report = String::from_utf8_lossy(&output.stderr);
-    report
-        .lines()
-        .find_map(|line| line.split_once("Collected : "))
-        .and_then(|(_, count)| count.trim().parse().ok())
-        .ok_or_else(|| format!("callgrind said: {report}"))
-}
-
-/// What is counted.
-#[inline(never)]
-fn repeat(n: u64, mut run: impl FnMut(u64)) {
-    for i in 0..n {
-        run(i);
-    }
+    gate("iai_hot_path", N, CASES)
 }
 
 /// A quota that a benchmark never spends.

@@ -1,12 +1,16 @@
-//! A gRPC caller of which next to nothing is to be measured: its frames are made once,
-//! and of the answers it reads where they end.
+//! A gRPC caller on a thread of its own, so that what is measured on the server's is the
+//! server: its frames are made once, and of the answers it reads where they end.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
 
 use buffa_types::google::protobuf::StringValue;
 use quill_core::{BuffaCodec, Method, MethodKind, Request, Response};
 use quill_h2::hpack::Encoder;
-use quill_server::{Routes, RunningServer, Server, Service};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use quill_server::{BoundServer, Routes, RunningServer, Service};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 
 const PATH: &str = "/measure.v1.Echo/Echo";
 
@@ -25,7 +29,7 @@ const END_HEADERS: u8 = 4;
 const FRAME_HEADER_BYTES: usize = 9;
 
 /// Answers with what it was sent.
-struct Echo;
+pub(crate) struct Echo;
 
 impl Service for Echo {
     fn name(&self) -> &str {
@@ -40,9 +44,60 @@ impl Service for Echo {
     }
 }
 
-/// A server, and a connection to it.
-pub(crate) struct Caller {
+/// A server on this thread, and its caller.
+pub(crate) struct Measured {
+    runtime: Runtime,
     _server: RunningServer,
+    caller: Option<Caller>,
+}
+
+impl Measured {
+    /// Starts a server and has it called until all is as it stays. Each request has
+    /// `fields` beside those that all have.
+    pub(crate) fn start(
+        bind: impl AsyncFnOnce() -> BoundServer,
+        fields: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let server = runtime.block_on(async { bind().await.start() });
+        let address = server.local_addr().expect("an address");
+        let mut measured = Self {
+            runtime,
+            _server: server,
+            caller: None,
+        };
+        measured.caller = Some(measured.serve(move || Caller::connect(address, fields)));
+        measured.run(4);
+        measured
+    }
+
+    /// Serves [`TOGETHER`] calls at once, so many times.
+    pub(crate) fn run(&mut self, times: u32) {
+        let mut caller = self.caller.take().expect("a caller");
+        self.caller = Some(self.serve(move || {
+            for _ in 0..times {
+                caller.call(TOGETHER);
+            }
+            caller
+        }));
+    }
+
+    /// Serves while another thread does this.
+    fn serve<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, is_done) = oneshot::channel();
+        let thread = thread::spawn(move || {
+            let made = work();
+            // Nobody waits for it when the server failed.
+            let _ = done.send(());
+            made
+        });
+        let _ = self.runtime.block_on(is_done);
+        thread.join().expect("the caller's thread")
+    }
+}
+
+struct Caller {
     stream: TcpStream,
     /// Requests that are written together, but for the numbers of their streams.
     requests: Vec<u8>,
@@ -53,14 +108,10 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Starts a server, connects to it and calls it until all is as it stays.
-    pub(crate) async fn connect() -> Self {
-        let server = Server::builder().service(Echo).bind("127.0.0.1:0").await;
-        let server = server.expect("a server").start();
-        let address = server.local_addr().expect("an address");
-        let stream = TcpStream::connect(address).await.expect("a connection");
+    fn connect(address: SocketAddr, fields: &[(&str, &str)]) -> Self {
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_nodelay(true).expect("an option");
         let mut caller = Self {
-            _server: server,
             stream,
             requests: Vec::new(),
             numbers: Vec::new(),
@@ -72,24 +123,23 @@ impl Caller {
         // SETTINGS_INITIAL_WINDOW_SIZE: no call of a measurement waits for a window.
         put_frame(&mut start, SETTINGS, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);
         put_frame(&mut start, WINDOW_UPDATE, 0, &[0x7f, 0, 0, 0]);
-        caller.stream.write_all(&start).await.expect("a write");
-        // The first puts its fields in the header table.
-        caller.put_request(&mut encoder);
-        caller.call(1).await;
-        caller.requests.clear();
-        caller.numbers.clear();
-        for _ in 0..TOGETHER {
-            caller.put_request(&mut encoder);
-        }
+        caller.stream.write_all(&start).expect("a write");
+        // Until the header table has the fields.
         for _ in 0..4 {
-            caller.call(TOGETHER).await;
+            caller.put_request(&mut encoder, fields);
+            caller.call(1);
+            caller.requests.clear();
+            caller.numbers.clear();
+        }
+        for _ in 0..TOGETHER {
+            caller.put_request(&mut encoder, fields);
         }
         caller
     }
 
-    fn put_request(&mut self, encoder: &mut Encoder) {
+    fn put_request(&mut self, encoder: &mut Encoder, fields: &[(&str, &str)]) {
         let mut block = Vec::new();
-        for (name, value) in [
+        let usual = [
             (":method", "POST"),
             (":scheme", "http"),
             (":path", PATH),
@@ -97,7 +147,8 @@ impl Caller {
             ("content-type", "application/grpc"),
             ("te", "trailers"),
             ("user-agent", "grpc-go/1.80.0"),
-        ] {
+        ];
+        for (name, value) in usual.iter().chain(fields) {
             encoder.field(name.as_bytes(), value.as_bytes(), false, &mut block);
         }
         let text_bytes = MESSAGE_BYTES - 2;
@@ -111,18 +162,19 @@ impl Caller {
     }
 
     /// Makes the calls that were put, `count` of them, and waits for their answers.
-    pub(crate) async fn call(&mut self, count: u32) {
+    fn call(&mut self, count: u32) {
         for (index, at) in self.numbers.iter().enumerate() {
             let number = self.next + 2 * u32::try_from(index / 2).expect("few");
             self.requests[*at..at + 4].copy_from_slice(&number.to_be_bytes());
         }
         self.next += 2 * count;
-        let written = self.stream.write_all(&self.requests).await;
-        written.expect("a write");
+        self.stream.write_all(&self.requests).expect("a write");
         let mut answered = 0;
+        let mut read = [0; 16 * 1024];
         while answered < count {
-            let read = self.stream.read_buf(&mut self.received).await;
-            assert_ne!(read.expect("a read"), 0, "the server closed the connection");
+            let bytes = self.stream.read(&mut read).expect("a read");
+            assert_ne!(bytes, 0, "the server closed the connection");
+            self.received.extend_from_slice(&read[..bytes]);
             answered += self.take_answers();
         }
         assert_eq!(answered, count);

@@ -1,0 +1,70 @@
+//! Instructions that a unary call takes its server, each with a limit: a gRPC call of 100
+//! bytes each way, of which 16 come at once.
+//!
+//! `cargo bench -p quill-server --bench iai_unary`
+
+#[path = "../tests/support/caller.rs"]
+mod caller;
+mod guard;
+
+use std::process::ExitCode;
+
+use caller::{Echo, Measured, TOGETHER};
+use callgrind_gate::{Case, counted, gate};
+use guard::GuardLayer;
+use quill_server::Server;
+
+/// What 16 calls at once are done in the shorter run.
+const N: u64 = 100 * TOGETHER as u64;
+
+const CASES: &[Case] = &[
+    Case {
+        name: "unary_100b",
+        limit: 30_000,
+        run: unary,
+    },
+    Case {
+        name: "unary_100b_full",
+        limit: 40_000,
+        run: unary_full,
+    },
+];
+
+fn main() -> ExitCode {
+    gate("iai_unary", N, CASES)
+}
+
+/// `n` calls, counted.
+fn call(mut measured: Measured, n: u64) {
+    let times = u32::try_from(n / u64::from(TOGETHER)).expect("few calls");
+    counted(|| measured.run(times));
+}
+
+fn unary(n: u64) {
+    let server = async || {
+        let server = Server::builder().service(Echo).bind("127.0.0.1:0").await;
+        server.expect("a server")
+    };
+    call(Measured::start(server, &[]), n);
+}
+
+/// With the fields of a call in earnest, whose key is looked up, limited and counted.
+fn unary_full(n: u64) {
+    let server = async || {
+        let server = Server::builder()
+            .service(Echo)
+            .layer(GuardLayer::new())
+            .bind("127.0.0.1:0")
+            .await;
+        server.expect("a server")
+    };
+    let fields = &[
+        ("grpc-timeout", "10S"),
+        ("authorization", guard::BEARER),
+        (
+            "traceparent",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        ),
+    ];
+    call(Measured::start(server, fields), n);
+}
