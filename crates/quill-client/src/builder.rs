@@ -4,13 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
-use quill_core::{DecodeLimits, Format, HttpVersion, MethodKind};
+use quill_core::{DecodeLimits, Format, HttpVersion, Metadata, MetadataError, MethodKind};
 use quill_transport::tls::ClientTls;
 use quill_transport::{Channel, ClientOptions, Endpoint};
 use quill_wire::{Protocol, WireOptions};
+use tower_layer::Layer;
 
+use crate::breaker::CircuitBreaker;
 use crate::client::{QuillClient, Settings};
 use crate::error::ConnectError;
+use crate::hedge::Hedge;
+use crate::layers::{Layers, OwnLayer};
+use crate::rate_limit::RateLimit;
+use crate::retry::RetryLayer;
+use crate::stack::{CallService, Calls};
+use crate::token::Tokens;
 
 /// Where a client calls when nothing else was said.
 const BASE_URL_DEFAULT: &str = "http://localhost:8080";
@@ -42,6 +50,9 @@ pub struct ClientBuilder {
     http1: bool,
     connect_timeout: Option<Duration>,
     tls: Option<ClientTls>,
+    layers: Layers,
+    metadata: Metadata,
+    invalid_metadata: Option<MetadataError>,
 }
 
 impl ClientBuilder {
@@ -58,6 +69,9 @@ impl ClientBuilder {
             http1: false,
             connect_timeout: None,
             tls: None,
+            layers: Layers::default(),
+            metadata: Metadata::new(),
+            invalid_metadata: None,
         }
     }
 
@@ -176,17 +190,82 @@ impl ClientBuilder {
         self
     }
 
+    /// Makes calls again that failed, where that is safe, by a
+    /// [`RetryPolicy`](crate::RetryPolicy) for all methods or a
+    /// [`RetryLayer`] that tells some apart; nothing is retried unless set, but
+    /// what a connection that was closing has not taken.
+    pub fn retry(mut self, retry: impl Into<RetryLayer>) -> Self {
+        self.layers.retry = Some(retry.into());
+        self
+    }
+
+    /// Makes a second attempt of unary calls whose answers are late, where their
+    /// methods may be repeated; off unless set. An attempt that is retried may
+    /// be hedged.
+    pub fn hedge(mut self, hedge: Hedge) -> Self {
+        self.layers.hedge = Some(hedge);
+        self
+    }
+
+    /// Stops to call the server while it fails; off unless set. It counts each
+    /// attempt.
+    pub fn circuit_breaker(mut self, breaker: CircuitBreaker) -> Self {
+        self.layers.breaker = Some(breaker);
+        self
+    }
+
+    /// Holds calls back to a rate; off unless set. Each attempt counts.
+    pub fn rate_limit(mut self, limit: RateLimit) -> Self {
+        self.layers.rate_limit = Some(limit);
+        self
+    }
+
+    /// Gives each call a token in its `authorization`; none unless set.
+    pub fn tokens(mut self, tokens: Tokens) -> Self {
+        self.layers.tokens = Some(tokens);
+        self
+    }
+
+    /// Gives each call this metadata, unless it has some of that name. May be
+    /// said for several names, and several times for one. What can't be
+    /// metadata errs when the client is built.
+    pub fn metadata(mut self, name: &str, value: &str) -> Self {
+        let appended = self.metadata.append(name, value);
+        self.invalid_metadata = self.invalid_metadata.or(appended.err());
+        self
+    }
+
+    /// Puts a tower layer around all calls: its service takes
+    /// `Request<Messages>` and gives `Response<Answer>`. The layer added first
+    /// is the outermost, and all are outside of those that have a method of
+    /// their own here, so that they see each call once, however often it is
+    /// retried. An error of a layer becomes the call's; those of tower's
+    /// `timeout` and `load_shed` become `deadline_exceeded` and
+    /// `resource_exhausted`.
+    pub fn layer<T>(mut self, layer: T) -> Self
+    where
+        T: Layer<CallService> + Send + Sync + 'static,
+        T::Service: Calls,
+    {
+        self.layers.own.push(OwnLayer::new(layer));
+        self
+    }
+
     /// The client. Nothing is connected before its first call.
     ///
     /// # Errors
-    /// A URL that can't be used, a compression level that does not exist, a
-    /// protocol that does not work over HTTP/1.1 where no other is allowed.
+    /// A URL that can't be used, a compression level that does not exist,
+    /// metadata that is none, a protocol that does not work over HTTP/1.1 where no
+    /// other is allowed.
     pub fn build(self) -> Result<QuillClient, ConnectError> {
         let level = self.options.compression_level;
         if !COMPRESSION_LEVELS.contains(&level) {
             return Err(ConnectError::setting(format!(
                 "compression level {level} does not exist: use 1 (fastest) to 22"
             )));
+        }
+        if let Some(error) = &self.invalid_metadata {
+            return Err(ConnectError::setting(error.to_string()));
         }
         let transport = self.transport_options();
         if transport.http1 {
@@ -195,7 +274,8 @@ impl ClientBuilder {
                 .map_err(|error| ConnectError::setting(error.message()))?;
         }
         let channel = self.channel()?;
-        Ok(QuillClient::make(self.into_settings(), Ok(channel)))
+        let layers = self.layers.clone();
+        Ok(QuillClient::make(self.into_settings(), Ok(channel)).through(&layers))
     }
 
     /// The client; what is wrong with its URL shows at the calls.
@@ -229,6 +309,7 @@ impl ClientBuilder {
             format: self.format,
             timeout: self.timeout,
             options: Arc::new(self.options),
+            metadata: Arc::new(self.metadata),
         }
     }
 }

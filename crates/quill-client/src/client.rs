@@ -4,12 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quill_core::{Error, Format, Method};
+use quill_core::{BoxError, Error, Format, MessageEncoding, Metadata, Method};
 use quill_transport::Channel;
 use quill_wire::{Call, Protocol, WireOptions};
+use tower::ServiceExt;
 
 use crate::builder::ClientBuilder;
 use crate::error::ConnectError;
+use crate::layers::Layers;
+use crate::stack::{Attempt, CallService};
 
 /// A client of one server: makes calls, typed and untyped, in any protocol.
 ///
@@ -32,16 +35,32 @@ struct Shared {
     settings: Settings,
     /// What is wrong with the URL shows at the call, not before.
     channel: Result<Channel, InvalidUrl>,
+    /// What calls go through, where anything was put before the channel.
+    layers: Option<CallService>,
 }
 
 /// What every call of a client starts from.
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) protocol: Protocol,
     pub(crate) format: Format,
     pub(crate) timeout: Option<Duration>,
     pub(crate) options: Arc<WireOptions>,
+    /// What every call gets that has nothing of the same name.
+    pub(crate) metadata: Arc<Metadata>,
 }
 
+impl Settings {
+    /// How an answer's messages are written.
+    pub(crate) fn encoding(&self) -> MessageEncoding {
+        MessageEncoding {
+            format: self.format,
+            limits: self.options.decode,
+        }
+    }
+}
+
+#[derive(Clone)]
 struct InvalidUrl(String);
 
 impl QuillClient {
@@ -80,7 +99,33 @@ impl QuillClient {
 
     pub(crate) fn make(settings: Settings, channel: Result<Channel, ConnectError>) -> Self {
         let channel = channel.map_err(|error| InvalidUrl(error.to_string()));
-        Self(Arc::new(Shared { settings, channel }))
+        Self(Arc::new(Shared {
+            settings,
+            channel,
+            layers: None,
+        }))
+    }
+
+    /// This client's calls, through layers.
+    pub(crate) fn through(self, layers: &Layers) -> Self {
+        if layers.is_empty() {
+            return self;
+        }
+        let attempt = Attempt(self.clone());
+        let innermost = CallService::new(attempt.map_err(BoxError::from));
+        let Shared {
+            settings, channel, ..
+        } = &*self.0;
+        Self(Arc::new(Shared {
+            settings: settings.clone(),
+            channel: channel.clone(),
+            layers: Some(layers.around(innermost)),
+        }))
+    }
+
+    /// What calls go through; `None` when there is nothing before the channel.
+    pub(crate) fn layers(&self) -> Option<&CallService> {
+        self.0.layers.as_ref()
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -94,7 +139,7 @@ impl QuillClient {
         }
     }
 
-    pub(crate) fn new_call(&self, method: &Method) -> Call {
+    pub(crate) fn new_call(&self, method: Arc<Method>) -> Call {
         let Settings {
             protocol,
             format,
@@ -102,7 +147,7 @@ impl QuillClient {
             ..
         } = self.settings();
         let wire = protocol.wire(method.kind());
-        Call::outgoing(wire, Arc::new(method.clone()), *format, Arc::clone(options))
+        Call::outgoing(wire, method, *format, Arc::clone(options))
     }
 }
 
