@@ -4,4 +4,5 @@ mod circuit;
 mod layer;
 
 pub use circuit::BreakerState;
+pub(crate) use layer::FAULTS;
 pub use layer::{Breaker, CircuitBreaker};

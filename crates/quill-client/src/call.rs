@@ -248,11 +248,17 @@ impl Outgo {
                 from_transport(error, Side::Client)
             }
         })?;
+        self.leaves_on(&lease)?;
+        Ok(lease)
+    }
+
+    /// Takes note of the connection that the call will be made on.
+    pub(crate) fn leaves_on(&mut self, lease: &Lease) -> Result<(), Error> {
         self.call.leaves_on(lease.version())?;
         if let Some(deadline) = self.deadline {
             self.call.timeout = Some(left(deadline)?);
         }
-        Ok(lease)
+        Ok(())
     }
 
     /// Makes the call, whatever its kind.

@@ -9,6 +9,7 @@ use quill_transport::Channel;
 use quill_wire::{Call, Protocol, WireOptions};
 use tower::ServiceExt;
 
+use crate::balance::{Balanced, Balancer};
 use crate::builder::ClientBuilder;
 use crate::error::ConnectError;
 use crate::layers::Layers;
@@ -37,6 +38,8 @@ struct Shared {
     channel: Result<Channel, InvalidUrl>,
     /// What calls go through, where anything was put before the channel.
     layers: Option<CallService>,
+    /// The servers, where there are several in place of the channel.
+    balancer: Option<Balancer>,
 }
 
 /// What every call of a client starts from.
@@ -87,10 +90,14 @@ impl QuillClient {
     }
 
     /// Makes a connection, unless there is one, so that the first call finds it.
+    /// A client of several servers waits for one of them that takes calls.
     ///
     /// # Errors
     /// No connection could be made.
     pub async fn ready(&self) -> Result<(), ConnectError> {
+        if let Some(balancer) = &self.0.balancer {
+            return balancer.ready().await.map_err(ConnectError::from);
+        }
         match &self.0.channel {
             Ok(channel) => channel.connect().await.map_err(ConnectError::from),
             Err(InvalidUrl(message)) => Err(ConnectError::setting(message.clone())),
@@ -103,6 +110,33 @@ impl QuillClient {
             settings,
             channel,
             layers: None,
+            balancer: None,
+        }))
+    }
+
+    /// A client of several servers.
+    pub(crate) fn balanced(settings: Settings, balancer: Balancer, layers: &Layers) -> Self {
+        let balanced = Balanced(balancer.clone());
+        let innermost = CallService::new(balanced.map_err(BoxError::from));
+        let none = InvalidUrl("the client's servers have a channel each".to_owned());
+        Self(Arc::new(Shared {
+            settings,
+            channel: Err(none),
+            layers: Some(layers.around(innermost)),
+            balancer: Some(balancer),
+        }))
+    }
+
+    /// The same client with messages in protobuf's binary format, for what the
+    /// client asks for itself.
+    pub(crate) fn in_binary(&self) -> Self {
+        let mut settings = self.settings().clone();
+        settings.format = Format::Proto;
+        Self(Arc::new(Shared {
+            settings,
+            channel: self.0.channel.clone(),
+            layers: None,
+            balancer: None,
         }))
     }
 
@@ -120,6 +154,7 @@ impl QuillClient {
             settings: settings.clone(),
             channel: channel.clone(),
             layers: Some(layers.around(innermost)),
+            balancer: None,
         }))
     }
 

@@ -4,6 +4,7 @@
 //! [`QuillClient`] is the entry; generated clients sit on it.
 
 mod backoff;
+mod balance;
 mod breaker;
 mod builder;
 mod call;
@@ -20,6 +21,7 @@ mod token;
 mod untyped;
 
 pub use backoff::Backoff;
+pub use balance::{Balance, HealthCheck, Outliers};
 pub use breaker::{Breaker, BreakerState, CircuitBreaker};
 pub use builder::ClientBuilder;
 pub use client::QuillClient;

@@ -64,9 +64,9 @@ pub use quill_transport::{
 #[cfg(feature = "client")]
 pub mod client {
     pub use quill_client::{
-        Answer, Backoff, Breaker, BreakerState, CallFuture, CallService, Calls, CircuitBreaker,
-        Hedge, Hedged, Messages, Quota, RateLimit, RateLimited, Retry, RetryBudget, RetryLayer,
-        RetryPolicy, Token, Tokens, WithToken,
+        Answer, Backoff, Balance, Breaker, BreakerState, CallFuture, CallService, Calls,
+        CircuitBreaker, HealthCheck, Hedge, Hedged, Messages, Outliers, Quota, RateLimit,
+        RateLimited, Retry, RetryBudget, RetryLayer, RetryPolicy, Token, Tokens, WithToken,
     };
 }
 

@@ -4,13 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quill_core::{Code, Idempotency, Method};
+use quill_core::{Code, Error, Idempotency, Method};
+use quill_transport::{TransportError, TransportErrorKind};
 use tower_layer::Layer;
 
 use super::budget::RetryBudget;
 use super::service::Retry;
 use crate::backoff::Backoff;
 
+/// The error code of HTTP/2 for a stream that was not processed (RFC 9113,
+/// section 8.7).
+const REFUSED_STREAM: u32 = 0x7;
 const ATTEMPTS_MAX_DEFAULT: u32 = 4;
 const BACKOFF_DEFAULT: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 const BUFFER_BYTES_MAX_DEFAULT: usize = 256 * 1024;
@@ -26,6 +30,8 @@ pub struct RetryPolicy {
     pub(super) attempts_max: u32,
     pub(super) backoff: Backoff,
     pub(super) codes: Vec<Code>,
+    /// Retries only what a server has refused, or did not get.
+    pub(super) is_transparent: bool,
 }
 
 impl RetryPolicy {
@@ -36,7 +42,17 @@ impl RetryPolicy {
             attempts_max: ATTEMPTS_MAX_DEFAULT,
             backoff: BACKOFF_DEFAULT,
             codes: vec![Code::Unavailable],
+            is_transparent: false,
         }
+    }
+
+    /// Makes again, at once, what was on its way to a server and surely did not
+    /// run there: another may take it.
+    pub(crate) fn transparent() -> Self {
+        let at_once = Duration::from_millis(1);
+        let mut policy = Self::new().backoff(Backoff::new(at_once, at_once));
+        policy.is_transparent = true;
+        policy
     }
 
     /// The most attempts of one call, the first included; 4 unless set, 1 at least.
@@ -149,6 +165,24 @@ impl Policies {
             Some(policy) => (policy, true),
             None => (&self.policy, may_repeat(method)),
         }
+    }
+}
+
+impl RetryPolicy {
+    /// Whether another attempt after this error is safe, and of use.
+    pub(super) fn allows(&self, error: &Error, may_repeat: bool) -> bool {
+        if self.is_transparent {
+            let kind = TransportError::of(error).map(TransportError::kind);
+            let on_its_way = [
+                TransportErrorKind::Closed,
+                TransportErrorKind::Reset(REFUSED_STREAM),
+            ];
+            return !error.maybe_processed() && kind.is_some_and(|kind| on_its_way.contains(&kind));
+        }
+        if error.maybe_processed() {
+            return may_repeat && self.codes.contains(&error.code());
+        }
+        error.code() == Code::Unavailable
     }
 }
 

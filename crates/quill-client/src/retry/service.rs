@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use quill_core::{Code, Error, Inbound, Metadata, Pushback, Request, RequestParts, Response};
+use quill_core::{Error, Inbound, Metadata, Pushback, Request, RequestParts, Response};
 use tower_service::Service;
 
 use super::policy::Policies;
@@ -118,13 +118,8 @@ impl<S: Calls> Retrying<S> {
     fn delay_after(&mut self, error: &Error) -> Option<Duration> {
         let method = self.parts.method.as_ref()?;
         let (policy, _) = self.policies.of(method);
-        let is_safe = if error.maybe_processed() {
-            self.may_repeat && policy.codes.contains(&error.code())
-        } else {
-            error.code() == Code::Unavailable
-        };
         let pushback = error.pushback();
-        if !is_safe {
+        if !policy.allows(error, self.may_repeat) {
             return None;
         }
         // Where nothing ran, a retry adds no work to what the servers do.
