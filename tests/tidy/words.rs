@@ -40,11 +40,18 @@ const PROTOCOLS: &[&str] = &[
 
 /// Where a neutral part names protocols all the same: a file, what the line
 /// holds, and why. An entry goes when it is not needed.
-const NAMED: &[(&str, &str, &str)] = &[(
-    "crates/quill-core/src/metadata.rs",
-    "RESERVED_PREFIXES",
-    "names that an application may set in no protocol, since any of them may carry the call",
-)];
+const NAMED: &[(&str, &str, &str)] = &[
+    (
+        "crates/quill-client/src/balance/health.rs",
+        "static CHECK",
+        "the package of the standard health service, whatever protocol carries it",
+    ),
+    (
+        "crates/quill-core/src/metadata.rs",
+        "RESERVED_PREFIXES",
+        "names that an application may set in no protocol, since any of them may carry the call",
+    ),
+];
 
 const MACHINE_FOLDERS: &[&str] = &["root", "home", "work"];
 

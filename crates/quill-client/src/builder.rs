@@ -1,16 +1,28 @@
 //! A client's settings.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
-use quill_core::{DecodeLimits, Format, HttpVersion, MethodKind};
+use quill_core::{
+    BoxError, DecodeLimits, Format, HttpVersion, Metadata, MetadataError, MethodKind,
+};
 use quill_transport::tls::ClientTls;
 use quill_transport::{Channel, ClientOptions, Endpoint};
 use quill_wire::{Protocol, WireOptions};
+use tower_layer::Layer;
 
+use crate::balance::{Balance, Balancer, Source};
+use crate::breaker::CircuitBreaker;
 use crate::client::{QuillClient, Settings};
 use crate::error::ConnectError;
+use crate::hedge::Hedge;
+use crate::layers::{Layers, OwnLayer};
+use crate::rate_limit::RateLimit;
+use crate::retry::{RetryLayer, RetryPolicy};
+use crate::stack::{CallService, Calls};
+use crate::token::Tokens;
 
 /// Where a client calls when nothing else was said.
 const BASE_URL_DEFAULT: &str = "http://localhost:8080";
@@ -34,6 +46,8 @@ const COMPRESSION_LEVELS: std::ops::RangeInclusive<u8> = 1..=22;
 #[must_use]
 pub struct ClientBuilder {
     base_url: String,
+    source: Option<Source>,
+    balance: Option<Balance>,
     protocol: Protocol,
     format: Format,
     timeout: Option<Duration>,
@@ -42,6 +56,9 @@ pub struct ClientBuilder {
     http1: bool,
     connect_timeout: Option<Duration>,
     tls: Option<ClientTls>,
+    layers: Layers,
+    metadata: Metadata,
+    invalid_metadata: Option<MetadataError>,
 }
 
 impl ClientBuilder {
@@ -50,6 +67,8 @@ impl ClientBuilder {
         options.compress = false;
         Self {
             base_url: BASE_URL_DEFAULT.to_owned(),
+            source: None,
+            balance: None,
             protocol: Protocol::default(),
             format: Format::Proto,
             timeout: None,
@@ -58,14 +77,51 @@ impl ClientBuilder {
             http1: false,
             connect_timeout: None,
             tls: None,
+            layers: Layers::default(),
+            metadata: Metadata::new(),
+            invalid_metadata: None,
         }
     }
 
     /// The server: `http://host:port` (HTTP/2 without TLS), `https://host`
     /// (TLS, HTTP/2 where the server has it), `unix:/path`. A path in it goes
     /// before the methods' own. `http://localhost:8080` unless set.
+    ///
+    /// Several servers stand with commas between them (`http://a:1,b:2`), as do
+    /// those of [`endpoints`](Self::endpoints).
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = url.into();
+        self.source = None;
+        self
+    }
+
+    /// Several servers, each by its URL, in place of one: calls are spread over
+    /// them, by [`balance`](Self::balance).
+    pub fn endpoints<U: AsRef<str>>(self, urls: impl IntoIterator<Item = U>) -> Self {
+        let urls: Vec<String> = urls
+            .into_iter()
+            .map(|url| url.as_ref().to_owned())
+            .collect();
+        self.base_url(urls.join(","))
+    }
+
+    /// The servers as `source` names them, by their URLs, whenever it is asked:
+    /// at first, every so often ([`Balance::resolve_every`]) and when a server is
+    /// lost.
+    pub fn endpoints_from<F, T>(mut self, source: F) -> Self
+    where
+        F: Fn() -> T + Send + Sync + 'static,
+        T: Future<Output = Result<Vec<String>, BoxError>> + Send + 'static,
+    {
+        self.source = Some(Source::asked(source));
+        self
+    }
+
+    /// How calls are spread over several servers, or the several addresses of
+    /// one: [`Balance::least_loaded`] unless set where there are several URLs. A
+    /// client of one URL connects to one of its addresses unless this is set.
+    pub fn balance(mut self, balance: Balance) -> Self {
+        self.balance = Some(balance);
         self
     }
 
@@ -176,11 +232,73 @@ impl ClientBuilder {
         self
     }
 
+    /// Makes calls again that failed, where that is safe, by a
+    /// [`RetryPolicy`](crate::RetryPolicy) for all methods or a
+    /// [`RetryLayer`] that tells some apart; nothing is retried unless set, but
+    /// what a connection that was closing has not taken.
+    pub fn retry(mut self, retry: impl Into<RetryLayer>) -> Self {
+        self.layers.retry = Some(retry.into());
+        self
+    }
+
+    /// Makes a second attempt of unary calls whose answers are late, where their
+    /// methods may be repeated; off unless set. An attempt that is retried may
+    /// be hedged.
+    pub fn hedge(mut self, hedge: Hedge) -> Self {
+        self.layers.hedge = Some(hedge);
+        self
+    }
+
+    /// Stops to call the server while it fails; off unless set. It counts each
+    /// attempt.
+    pub fn circuit_breaker(mut self, breaker: CircuitBreaker) -> Self {
+        self.layers.breaker = Some(breaker);
+        self
+    }
+
+    /// Holds calls back to a rate; off unless set. Each attempt counts.
+    pub fn rate_limit(mut self, limit: RateLimit) -> Self {
+        self.layers.rate_limit = Some(limit);
+        self
+    }
+
+    /// Gives each call a token in its `authorization`; none unless set.
+    pub fn tokens(mut self, tokens: Tokens) -> Self {
+        self.layers.tokens = Some(tokens);
+        self
+    }
+
+    /// Gives each call this metadata, unless it has some of that name. May be
+    /// said for several names, and several times for one. What can't be
+    /// metadata errs when the client is built.
+    pub fn metadata(mut self, name: &str, value: &str) -> Self {
+        let appended = self.metadata.append(name, value);
+        self.invalid_metadata = self.invalid_metadata.or(appended.err());
+        self
+    }
+
+    /// Puts a tower layer around all calls: its service takes
+    /// `Request<Messages>` and gives `Response<Answer>`. The layer added first
+    /// is the outermost, and all are outside of those that have a method of
+    /// their own here, so that they see each call once, however often it is
+    /// retried. An error of a layer becomes the call's; those of tower's
+    /// `timeout` and `load_shed` become `deadline_exceeded` and
+    /// `resource_exhausted`.
+    pub fn layer<T>(mut self, layer: T) -> Self
+    where
+        T: Layer<CallService> + Send + Sync + 'static,
+        T::Service: Calls,
+    {
+        self.layers.own.push(OwnLayer::new(layer));
+        self
+    }
+
     /// The client. Nothing is connected before its first call.
     ///
     /// # Errors
-    /// A URL that can't be used, a compression level that does not exist, a
-    /// protocol that does not work over HTTP/1.1 where no other is allowed.
+    /// A URL that can't be used, a compression level that does not exist,
+    /// metadata that is none, a protocol that does not work over HTTP/1.1 where no
+    /// other is allowed.
     pub fn build(self) -> Result<QuillClient, ConnectError> {
         let level = self.options.compression_level;
         if !COMPRESSION_LEVELS.contains(&level) {
@@ -188,30 +306,78 @@ impl ClientBuilder {
                 "compression level {level} does not exist: use 1 (fastest) to 22"
             )));
         }
+        if let Some(error) = &self.invalid_metadata {
+            return Err(ConnectError::setting(error.to_string()));
+        }
         let transport = self.transport_options();
         if transport.http1 {
             let wire = self.protocol.wire(MethodKind::Unary);
             wire.works_over(HttpVersion::Http1)
                 .map_err(|error| ConnectError::setting(error.message()))?;
         }
-        let channel = self.channel()?;
-        Ok(QuillClient::make(self.into_settings(), Ok(channel)))
+        let layers = self.layers.clone();
+        Ok(match self.servers()? {
+            Servers::One(endpoint) => {
+                let channel = self.channel(endpoint)?;
+                QuillClient::make(self.into_settings(), Ok(channel)).through(&layers)
+            }
+            Servers::Several(source) => self.balanced(source, transport)?,
+        })
     }
 
     /// The client; what is wrong with its URL shows at the calls.
     pub(crate) fn build_lazily(self) -> QuillClient {
-        let channel = self.channel();
-        QuillClient::make(self.into_settings(), channel)
+        let settings = self.clone().into_settings();
+        let built = self.build();
+        built.unwrap_or_else(|error| QuillClient::make(settings, Err(error)))
     }
 
-    fn channel(&self) -> Result<Channel, ConnectError> {
-        let endpoint = Endpoint::parse(&self.base_url)?;
-        let tls = match &self.tls {
-            _ if !endpoint.is_secure() => None,
+    fn servers(&self) -> Result<Servers, ConnectError> {
+        let source = match &self.source {
+            Some(source) => source.clone(),
+            None => Source::Urls(Source::read(&self.base_url)?),
+        };
+        Ok(match source {
+            Source::Urls(mut urls) if urls.len() == 1 && self.balance.is_none() => {
+                Servers::One(urls.remove(0))
+            }
+            source => Servers::Several(source),
+        })
+    }
+
+    fn channel(&self, endpoint: Endpoint) -> Result<Channel, ConnectError> {
+        let tls = self.tls_where(endpoint.is_secure())?;
+        Ok(Channel::new(endpoint, self.transport_options(), tls)?)
+    }
+
+    fn balanced(
+        self,
+        source: Source,
+        transport: ClientOptions,
+    ) -> Result<QuillClient, ConnectError> {
+        transport.check()?;
+        let tls = self.tls_where(match &source {
+            Source::Urls(urls) => urls.iter().any(Endpoint::is_secure),
+            // It may name some at any time.
+            Source::Asked(_) => true,
+        })?;
+        let balance = self.balance.clone().unwrap_or_else(Balance::least_loaded);
+        let mut layers = self.layers.clone();
+        // What one server did not take is for another.
+        let retry = layers.retry.take();
+        layers.retry = retry.or_else(|| Some(RetryPolicy::transparent().into()));
+        let settings = self.into_settings();
+        let balancer = Balancer::new(balance, source, settings.clone(), transport, tls);
+        Ok(QuillClient::balanced(settings, balancer, &layers))
+    }
+
+    /// Settings of TLS, where some are needed.
+    fn tls_where(&self, is_needed: bool) -> Result<Option<ClientTls>, ConnectError> {
+        Ok(match &self.tls {
+            _ if !is_needed => None,
             Some(tls) => Some(tls.clone()),
             None => Some(ClientTls::builder().build()?),
-        };
-        Ok(Channel::new(endpoint, self.transport_options(), tls)?)
+        })
     }
 
     fn transport_options(&self) -> ClientOptions {
@@ -229,8 +395,15 @@ impl ClientBuilder {
             format: self.format,
             timeout: self.timeout,
             options: Arc::new(self.options),
+            metadata: Arc::new(self.metadata),
         }
     }
+}
+
+/// What a client is to call.
+enum Servers {
+    One(Endpoint),
+    Several(Source),
 }
 
 #[cfg(test)]

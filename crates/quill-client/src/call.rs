@@ -2,13 +2,15 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use futures_core::Stream;
 use quill_core::{
-    CallContext, Codec, CodecError, Deadline, Encodable, Error, Inbound, MessageEncoding, Metadata,
-    Method, Outbound, Outgoing, Request, RequestParts, Response, Streaming,
+    CallContext, Codec, CodecError, Deadline, Encodable, Error, Inbound, Metadata, Method, Request,
+    RequestParts, Response, Streaming,
 };
 use quill_exchange::{
     CreditedInbound, Credits, DeadlineInbound, DirectInbound, GivenUp, Receiver, SendBody, Source,
@@ -19,6 +21,8 @@ use quill_wire::{Call, Decode, Out, Side};
 
 use crate::client::QuillClient;
 use crate::error_body::ErrorBody;
+use crate::messages::{Answer, Messages};
+use crate::stack;
 
 impl QuillClient {
     /// Calls a method with one message each way.
@@ -35,8 +39,8 @@ impl QuillClient {
     where
         Req: Send + 'static,
     {
-        let (call, messages) = self.one_message(method, requests, request)?;
-        call.run_one(messages, responses).await
+        let (messages, parts) = one_message(requests, request);
+        self.one_answer(method, messages, parts, responses).await
     }
 
     /// Calls a method that answers with a stream.
@@ -53,8 +57,8 @@ impl QuillClient {
     where
         Req: Send + 'static,
     {
-        let (call, messages) = self.one_message(method, requests, request)?;
-        call.run_many(messages, responses).await
+        let (messages, parts) = one_message(requests, request);
+        self.many_answers(method, messages, parts, responses).await
     }
 
     /// Calls a method that takes a stream.
@@ -72,8 +76,8 @@ impl QuillClient {
         Req: Send + 'static,
         S: Stream<Item = Req> + Send + 'static,
     {
-        let (call, messages) = self.many_messages(method, requests, request)?;
-        call.run_one(messages, responses).await
+        let (messages, parts) = many_messages(requests, request);
+        self.one_answer(method, messages, parts, responses).await
     }
 
     /// Calls a method that takes a stream and answers with one.
@@ -95,62 +99,106 @@ impl QuillClient {
         Req: Send + 'static,
         S: Stream<Item = Req> + Send + 'static,
     {
-        let (call, messages) = self.many_messages(method, requests, request)?;
-        call.run_many(messages, responses).await
+        let (messages, parts) = many_messages(requests, request);
+        self.many_answers(method, messages, parts, responses).await
     }
 
-    fn one_message<Req: Send + 'static>(
+    async fn one_answer<Res>(
         &self,
         method: &Method,
-        codec: impl Codec<Req>,
-        request: Request<Req>,
-    ) -> Result<(Outgo, Messages), Error> {
-        let (message, parts) = request.into_parts();
-        let message = Box::new(Encodable { message, codec });
-        Ok((Outgo::new(self, method, parts)?, Messages::One(message)))
+        messages: Messages,
+        parts: RequestParts,
+        codec: impl Codec<Res>,
+    ) -> Result<Response<Res>, Error> {
+        let response = match self.layers() {
+            None => {
+                let mut outgo = Outgo::new(self, Arc::new(method.clone()), parts)?;
+                let lease = outgo.lease().await?;
+                outgo.run_one(messages, lease).await?
+            }
+            Some(layers) => {
+                let response = stack::call(self, layers, method, messages, parts).await?;
+                let (answer, metadata, trailers) = response.into_parts();
+                match answer {
+                    Answer::One(message) => Response::from_parts(message, metadata, trailers),
+                    Answer::Many(_) => return Err(other_kind()),
+                }
+            }
+        };
+        let (message, metadata, trailers) = response.into_parts();
+        let encoding = self.settings().encoding();
+        let message = codec
+            .decode(encoding.format, message, &encoding.limits)
+            .map_err(malformed_answer)?;
+        Ok(Response::from_parts(message, metadata, trailers))
     }
 
-    fn many_messages<Req: Send + 'static>(
+    async fn many_answers<Res>(
         &self,
         method: &Method,
-        codec: impl Codec<Req>,
-        request: Request<impl Stream<Item = Req> + Send + 'static>,
-    ) -> Result<(Outgo, Messages), Error> {
-        let (messages, parts) = request.into_parts();
-        let messages = StreamOutbound::new(Unfailing(Box::pin(messages)), codec);
-        Ok((
-            Outgo::new(self, method, parts)?,
-            Messages::Many(Box::pin(messages)),
-        ))
+        messages: Messages,
+        parts: RequestParts,
+        codec: impl Codec<Res>,
+    ) -> Result<Response<Streaming<Res>>, Error> {
+        let response = match self.layers() {
+            None => {
+                let mut outgo = Outgo::new(self, Arc::new(method.clone()), parts)?;
+                let lease = outgo.lease().await?;
+                outgo.run_many(messages, lease).await?
+            }
+            Some(layers) => {
+                let response = stack::call(self, layers, method, messages, parts).await?;
+                let (answer, metadata, trailers) = response.into_parts();
+                match answer {
+                    Answer::Many(inbound) => Response::from_parts(inbound, metadata, trailers),
+                    Answer::One(_) => return Err(other_kind()),
+                }
+            }
+        };
+        let encoding = self.settings().encoding();
+        Ok(response.map(|inbound| Streaming::new(inbound, codec, encoding, malformed_answer)))
     }
 }
 
-/// The messages of a request.
-enum Messages {
-    One(Box<dyn Outgoing>),
-    Many(Pin<Box<dyn Outbound>>),
+fn one_message<Req: Send + 'static>(
+    codec: impl Codec<Req>,
+    request: Request<Req>,
+) -> (Messages, RequestParts) {
+    let (message, parts) = request.into_parts();
+    (Messages::One(Box::new(Encodable { message, codec })), parts)
 }
 
-/// One call being made.
-struct Outgo {
+fn many_messages<Req: Send + 'static>(
+    codec: impl Codec<Req>,
+    request: Request<impl Stream<Item = Req> + Send + 'static>,
+) -> (Messages, RequestParts) {
+    let (messages, parts) = request.into_parts();
+    let messages = StreamOutbound::new(Unfailing(Box::pin(messages)), codec);
+    (Messages::Many(Box::pin(messages)), parts)
+}
+
+fn other_kind() -> Error {
+    Error::internal("a layer of the client has answered with another kind of messages")
+}
+
+/// One attempt of a call being made.
+pub(crate) struct Outgo {
     client: QuillClient,
     call: Call,
     deadline: Option<Deadline>,
 }
 
 /// An answer that has begun.
-struct Answer {
+struct Begun {
     metadata: Metadata,
-    messages: AnswerMessages,
-    encoding: MessageEncoding,
-    deadline: Option<Deadline>,
+    messages: BegunMessages,
 }
 
 #[expect(
     clippy::large_enum_variant,
     reason = "it lives for one call, and most calls have no credits"
 )]
-enum AnswerMessages {
+enum BegunMessages {
     Direct(Receiver),
     Credited(Credits),
 }
@@ -158,13 +206,19 @@ enum AnswerMessages {
 impl Outgo {
     /// Fills in what the request leaves to the client and to the handler that
     /// makes the call: the deadline, the trace.
-    fn new(client: &QuillClient, method: &Method, parts: RequestParts) -> Result<Self, Error> {
+    pub(crate) fn new(
+        client: &QuillClient,
+        method: Arc<Method>,
+        parts: RequestParts,
+    ) -> Result<Self, Error> {
         let inherited = CallContext::current();
         let own = client.settings().timeout.map(Deadline::within);
         let asked = parts.deadline.or(own);
         let deadline = Deadline::earliest(asked, inherited.deadline);
         let mut call = client.new_call(method);
         call.metadata = parts.metadata;
+        call.metadata.complete(&client.settings().metadata);
+        call.previous_attempts = parts.previous_attempts;
         if let Some(trace_parent) = &inherited.trace_parent
             && call.metadata.get("traceparent").is_none()
         {
@@ -183,78 +237,90 @@ impl Outgo {
 
     /// Waits for a connection, until the deadline at most; then the version of
     /// HTTP is known, and with it what the request may ask for.
-    async fn lease(&mut self) -> Result<Lease, Error> {
+    pub(crate) async fn lease(&mut self) -> Result<Lease, Error> {
         let deadline = self.deadline.map(|deadline| deadline.instant().into());
         let leased = self.client.channel()?.lease(deadline).await;
         let lease = leased.map_err(|error| {
             if deadline.is_some_and(|deadline| tokio::time::Instant::now() >= deadline) {
-                Error::deadline_exceeded(error.to_string()).with_source(error)
+                let late = Error::deadline_exceeded(error.to_string());
+                late.unprocessed().with_source(error)
             } else {
                 from_transport(error, Side::Client)
             }
         })?;
+        self.leaves_on(&lease)?;
+        Ok(lease)
+    }
+
+    /// Takes note of the connection that the call will be made on.
+    pub(crate) fn leaves_on(&mut self, lease: &Lease) -> Result<(), Error> {
         self.call.leaves_on(lease.version())?;
         if let Some(deadline) = self.deadline {
             self.call.timeout = Some(left(deadline)?);
         }
-        Ok(lease)
+        Ok(())
     }
 
-    async fn run_one<Res>(
-        mut self,
+    /// Makes the call, whatever its kind.
+    pub(crate) async fn run(
+        self,
         messages: Messages,
-        codec: impl Codec<Res>,
-    ) -> Result<Response<Res>, Error> {
+        lease: Lease,
+    ) -> Result<Response<Answer>, Error> {
+        if self.call.method.kind().server_streams() {
+            let response = self.run_many(messages, lease).await?;
+            Ok(response.map(Answer::Many))
+        } else {
+            let response = self.run_one(messages, lease).await?;
+            Ok(response.map(Answer::One))
+        }
+    }
+
+    async fn run_one(self, messages: Messages, lease: Lease) -> Result<Response<Bytes>, Error> {
         let deadline = self.deadline;
-        let lease = self.lease().await?;
         within(deadline, async move {
             let answer = self.begin(messages, lease).await?;
-            let encoding = answer.encoding;
             let (message, trailers) = match answer.messages {
-                AnswerMessages::Direct(mut receiver) => {
+                BegunMessages::Direct(mut receiver) => {
                     let received = receiver.one().await?;
                     (received.message, received.trailers)
                 }
-                AnswerMessages::Credited(credits) => {
+                BegunMessages::Credited(credits) => {
                     let mut inbound = CreditedInbound::new(credits);
                     let message = inbound.one().await?;
                     (message, Pin::new(&mut inbound).take_trailers())
                 }
             };
-            let message = codec
-                .decode(encoding.format, message, &encoding.limits)
-                .map_err(malformed_answer)?;
             Ok(Response::from_parts(message, answer.metadata, trailers))
         })
         .await
     }
 
-    async fn run_many<Res>(
-        mut self,
+    async fn run_many(
+        self,
         messages: Messages,
-        codec: impl Codec<Res>,
-    ) -> Result<Response<Streaming<Res>>, Error> {
-        let lease = self.lease().await?;
-        let answer = within(self.deadline, self.begin(messages, lease)).await?;
+        lease: Lease,
+    ) -> Result<Response<Pin<Box<dyn Inbound>>>, Error> {
+        let deadline = self.deadline;
+        let answer = within(deadline, self.begin(messages, lease)).await?;
         let mut inbound: Pin<Box<dyn Inbound>> = match answer.messages {
-            AnswerMessages::Direct(receiver) => Box::pin(DirectInbound::new(receiver)),
-            AnswerMessages::Credited(credits) => Box::pin(CreditedInbound::new(credits)),
+            BegunMessages::Direct(receiver) => Box::pin(DirectInbound::new(receiver)),
+            BegunMessages::Credited(credits) => Box::pin(CreditedInbound::new(credits)),
         };
-        if let Some(deadline) = answer.deadline {
+        if let Some(deadline) = deadline {
             let sleep = Box::pin(tokio::time::sleep_until(deadline.instant().into()));
             inbound = Box::pin(DeadlineInbound::new(inbound, sleep));
         }
-        let stream = Streaming::new(inbound, codec, answer.encoding, malformed_answer);
         Ok(Response::from_parts(
-            stream,
+            inbound,
             answer.metadata,
             Metadata::new(),
         ))
     }
 
     /// Sends the request, and reads the answer's head.
-    async fn begin(self, messages: Messages, lease: Lease) -> Result<Answer, Error> {
-        let Self { call, deadline, .. } = self;
+    async fn begin(self, messages: Messages, lease: Lease) -> Result<Begun, Error> {
+        let Self { call, .. } = self;
         let credits = call.credits().map(|window| Credits::new(window, None));
         let given_up = GivenUp::default();
         let sent = match (messages, &credits) {
@@ -288,20 +354,15 @@ impl Outgo {
         let mut decoder = call.decoder(Side::Client);
         let metadata = decoder.head(&head)?;
         let receiver = Receiver::new(decoder, body, Side::Client).with_given_up(given_up);
-        Ok(Answer {
+        Ok(Begun {
             metadata,
             messages: match credits {
                 Some(credits) => {
                     credits.attach(receiver);
-                    AnswerMessages::Credited(credits)
+                    BegunMessages::Credited(credits)
                 }
-                None => AnswerMessages::Direct(receiver),
+                None => BegunMessages::Direct(receiver),
             },
-            encoding: MessageEncoding {
-                format: call.format,
-                limits: call.options.decode,
-            },
-            deadline,
         })
     }
 }
@@ -309,13 +370,13 @@ impl Outgo {
 /// The time until the deadline.
 fn left(deadline: Deadline) -> Result<Duration, Error> {
     match deadline.remaining(Instant::now()) {
-        Duration::ZERO => Err(deadline_exceeded()),
+        Duration::ZERO => Err(deadline_exceeded().unprocessed()),
         left => Ok(left),
     }
 }
 
 /// Runs `work` until the deadline; dropping it gives the call up.
-async fn within<T>(
+pub(crate) async fn within<T>(
     deadline: Option<Deadline>,
     work: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use quill_core::Error;
 use quill_transport::tls::TlsError;
 use quill_transport::{OptionsError, TransportError};
 
@@ -13,6 +14,8 @@ pub struct ConnectError(Kind);
 enum Kind {
     Transport(TransportError),
     Settings(String),
+    /// No server takes calls.
+    NotReady(Error),
 }
 
 impl ConnectError {
@@ -24,6 +27,12 @@ impl ConnectError {
 impl From<TransportError> for ConnectError {
     fn from(error: TransportError) -> Self {
         Self(Kind::Transport(error))
+    }
+}
+
+impl From<Error> for ConnectError {
+    fn from(error: Error) -> Self {
+        Self(Kind::NotReady(error))
     }
 }
 
@@ -44,6 +53,7 @@ impl fmt::Display for ConnectError {
         match &self.0 {
             Kind::Transport(error) => error.fmt(f),
             Kind::Settings(message) => f.write_str(message),
+            Kind::NotReady(error) => f.write_str(error.message()),
         }
     }
 }
@@ -53,6 +63,7 @@ impl std::error::Error for ConnectError {
         match &self.0 {
             Kind::Transport(error) => error.source(),
             Kind::Settings(_) => None,
+            Kind::NotReady(error) => error.source(),
         }
     }
 }

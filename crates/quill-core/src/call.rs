@@ -38,6 +38,10 @@ pub struct RequestParts {
     /// Which of the server's routes the method is; set by the server, so that
     /// the path is looked up once.
     pub route: usize,
+    /// Which attempt of the call this is: how many were made before it. Set by
+    /// what retries on the caller's side, and by the server where the protocol
+    /// carries it.
+    pub previous_attempts: u32,
     /// Who called; set by the server.
     pub peer: Option<Peer>,
     /// How the messages are written.

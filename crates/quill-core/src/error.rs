@@ -38,6 +38,17 @@ struct Inner {
     metadata: Metadata,
     received: Metadata,
     source: Option<BoxError>,
+    unprocessed: bool,
+    pushback: Option<Pushback>,
+}
+
+/// What a server says of another try of the call that it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushback {
+    /// Not before this long from now.
+    After(Duration),
+    /// Not at all.
+    Never,
 }
 
 /// One typed detail of an error: a message under its full name.
@@ -83,6 +94,8 @@ impl Error {
             metadata: Metadata::new(),
             received: Metadata::new(),
             source: None,
+            unprocessed: false,
+            pushback: None,
         }))
     }
 
@@ -152,6 +165,24 @@ impl Error {
         self
     }
 
+    /// Notes that no handler has surely begun with the call, so that making it
+    /// again is safe whatever the method does. It says something of this side's
+    /// knowledge, and never leaves the process.
+    #[must_use]
+    pub fn unprocessed(mut self) -> Self {
+        self.0.unprocessed = true;
+        self
+    }
+
+    /// Notes what the server, or what keeps calls from it, says of another try.
+    /// It never leaves the process: [`with_retry_after`](Self::with_retry_after)
+    /// is what travels.
+    #[must_use]
+    pub fn with_pushback(mut self, pushback: Pushback) -> Self {
+        self.0.pushback = Some(pushback);
+        self
+    }
+
     /// The code.
     #[must_use]
     pub fn code(&self) -> Code {
@@ -200,6 +231,29 @@ impl Error {
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.details.iter().find_map(retry_info::decode)
     }
+
+    /// What was said of another try: by the protocol's own means, by a
+    /// `google.rpc.RetryInfo` detail, or by a received `retry-after` in seconds,
+    /// which is also how servers and proxies of plain HTTP say it (RFC 9110,
+    /// section 10.2.3).
+    #[must_use]
+    pub fn pushback(&self) -> Option<Pushback> {
+        let seconds = || self.0.received.get("retry-after")?.parse().ok();
+        let after = || {
+            let delay = self.retry_after();
+            let delay = delay.or_else(|| seconds().map(Duration::from_secs));
+            delay.map(Pushback::After)
+        };
+        self.0.pushback.or_else(after)
+    }
+
+    /// On a caller's side: whether a handler may have begun with the call. `false`
+    /// where it surely has not, since the call never left, or the server said
+    /// so; then making it again is safe whatever the method does.
+    #[must_use]
+    pub fn maybe_processed(&self) -> bool {
+        !self.0.unprocessed
+    }
 }
 
 /// An error that middleware boxed: ours is taken out again, from however
@@ -233,6 +287,8 @@ impl fmt::Debug for Error {
             .field("metadata", &self.0.metadata)
             .field("received_metadata", &self.0.received)
             .field("source", &self.0.source)
+            .field("maybe_processed", &self.maybe_processed())
+            .field("pushback", &self.0.pushback)
             .finish()
     }
 }
@@ -262,6 +318,19 @@ mod tests {
         let error = Error::from(boxed);
         assert_eq!(error.code(), Code::Aborted);
         assert_eq!(error.message(), "lost the race");
+    }
+
+    #[test]
+    fn pushback_is_what_was_said_first() {
+        let after = |seconds| Some(Pushback::After(Duration::from_secs(seconds)));
+        let mut error = Error::unavailable("later");
+        assert_eq!(error.pushback(), None);
+        error.received_metadata_mut().receive("retry-after", b"7");
+        assert_eq!(error.pushback(), after(7));
+        let error = error.with_retry_after(Duration::from_secs(2));
+        assert_eq!(error.pushback(), after(2));
+        let error = error.with_pushback(Pushback::Never);
+        assert_eq!(error.pushback(), Some(Pushback::Never));
     }
 
     #[test]

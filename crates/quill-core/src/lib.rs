@@ -38,7 +38,7 @@ pub use codec::{BuffaCodec, BuffaViewCodec, HoldsAny, register_types};
 pub use codec::{Codec, CodecError, DecodeLimits, Encodable, Format, Outgoing, RawCodec};
 pub use context::{CallContext, Scoped};
 pub use deadline::Deadline;
-pub use error::{BoxError, Detail, Error, ErrorDetail};
+pub use error::{BoxError, Detail, Error, ErrorDetail, Pushback};
 pub use extensions::Extensions;
 pub use head::{ForbiddenByte, Headers, HttpMethod, HttpVersion, RequestHead, ResponseHead};
 pub use held_stream::{HeldStream, Outlet};

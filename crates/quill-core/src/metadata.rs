@@ -147,6 +147,20 @@ impl Metadata {
         }
     }
 
+    /// Adds those of `other` whose names have no value here.
+    pub fn complete(&mut self, other: &Metadata) {
+        if other.is_empty() {
+            return;
+        }
+        let own = self.0.len();
+        for (name, value) in other.iter() {
+            // What was added is behind those that were here.
+            if !self.0.iter().take(own).any(|(n, _)| n == name) {
+                self.0.push(name, value);
+            }
+        }
+    }
+
     /// The number of values.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -289,6 +303,19 @@ impl From<MetadataError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn completing_adds_what_has_no_value() {
+        let mut metadata = Metadata::new();
+        metadata.insert("a", "1").unwrap();
+        let mut others = Metadata::new();
+        for (name, value) in [("a", "2"), ("b", "3"), ("b", "4")] {
+            others.append(name, value).unwrap();
+        }
+        metadata.complete(&others);
+        let all: Vec<_> = metadata.iter().collect();
+        assert_eq!(all, [("a", &b"1"[..]), ("b", b"3"), ("b", b"4")]);
+    }
 
     #[test]
     fn reserved_and_malformed_names_are_refused_where_they_are_set() {

@@ -10,6 +10,7 @@ mod credits;
 mod expiring;
 mod given_up;
 mod inbound;
+mod layer_error;
 mod outbound;
 mod receive;
 mod send;
@@ -20,6 +21,7 @@ pub use credits::Credits;
 pub use expiring::ExpiringOutbound;
 pub use given_up::GivenUp;
 pub use inbound::{CreditedInbound, DeadlineInbound, DirectInbound};
+pub use layer_error::from_layer;
 pub use outbound::{StreamOutbound, UnaryOutbound};
 pub use receive::{Received, Receiver};
 pub use send::{

@@ -21,7 +21,13 @@ pub fn from_transport(error: TransportError, side: Side) -> Error {
         TransportErrorKind::Canceled => Code::Canceled,
         _ => Code::Unavailable,
     };
-    Error::new(code, error.to_string()).with_source(error)
+    let failed = Error::new(code, error.to_string());
+    let failed = if error.maybe_processed() {
+        failed
+    } else {
+        failed.unprocessed()
+    };
+    failed.with_source(error)
 }
 
 fn reset_code(reset: u32) -> Code {
@@ -55,6 +61,17 @@ mod tests {
             let error = TransportError::new(TransportErrorKind::Reset(reset), "reset");
             assert_eq!(from_transport(error, Side::Client).code(), code);
         }
+    }
+
+    #[test]
+    fn what_was_not_processed_stays_so_and_its_kind_can_be_read() {
+        let error = TransportError::new(TransportErrorKind::Connect, "refused");
+        assert!(from_transport(error.clone(), Side::Client).maybe_processed());
+        let error = from_transport(error.unprocessed(), Side::Client);
+        assert!(!error.maybe_processed());
+        let found = TransportError::of(&error).expect("the transport's own");
+        assert_eq!(found.kind(), TransportErrorKind::Connect);
+        assert!(TransportError::of(&Error::internal("a bug")).is_none());
     }
 
     #[test]

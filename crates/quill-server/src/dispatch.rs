@@ -179,6 +179,7 @@ impl Exchange {
         parts.deadline = deadline;
         parts.method = Some(Arc::clone(&call.method));
         parts.route = route;
+        parts.previous_attempts = call.previous_attempts;
         parts.encoding = MessageEncoding {
             format: call.format,
             limits: call.options.decode,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use quill_core::{BoxError, Error, Incoming, Reply, Request, Response};
+use quill_exchange::from_layer;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 use tower_service::Service;
@@ -83,10 +84,10 @@ impl Stack {
         let Some(mut service) = self.take() else {
             return Err(Error::internal("the server has no layers"));
         };
-        service.ready().await.map_err(from_layer)?;
+        service.ready().await.map_err(of_layer)?;
         let call: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(service.call(request));
         self.give_back(service);
-        call.await.map_err(from_layer)
+        call.await.map_err(of_layer)
     }
 
     fn take(&self) -> Option<BoxStack> {
@@ -109,14 +110,6 @@ impl Stack {
     }
 }
 
-/// The error of a layer: ours as it is, those of tower's own layers by what
-/// they mean, any other `unknown` with its text kept inside.
-fn from_layer(error: BoxError) -> Error {
-    if error.is::<tower::timeout::error::Elapsed>() {
-        return quill_exchange::deadline_exceeded();
-    }
-    if error.is::<tower::load_shed::error::Overloaded>() {
-        return Error::resource_exhausted("the server is at its limit of concurrent calls");
-    }
-    Error::from(error)
+fn of_layer(error: BoxError) -> Error {
+    from_layer(error, "the server is at its limit of concurrent calls")
 }

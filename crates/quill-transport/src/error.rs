@@ -84,6 +84,21 @@ impl TransportError {
         self
     }
 
+    /// The failure of a transport that `error` stems from, however deep in its
+    /// sources; `None` when it stems from something else, such as the server's
+    /// own answer.
+    #[must_use]
+    pub fn of<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(found) = error.downcast_ref() {
+                return Some(found);
+            }
+            next = error.source();
+        }
+        None
+    }
+
     /// Whether the peer may have begun to handle the request.
     #[must_use]
     pub fn maybe_processed(&self) -> bool {

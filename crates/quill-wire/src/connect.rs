@@ -69,6 +69,7 @@ fn incoming(
         format,
         metadata,
         timeout: None,
+        previous_attempts: 0,
         receive: Encoding::Identity,
         send: Encoding::Identity,
         options,

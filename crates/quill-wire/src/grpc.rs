@@ -13,6 +13,7 @@ mod encoder;
 mod encodings;
 mod head;
 mod message_text;
+mod retry;
 mod status;
 mod status_details;
 mod text;

@@ -184,6 +184,9 @@ pub struct Call {
     pub metadata: Metadata,
     /// How long the caller gives the call.
     pub timeout: Option<Duration>,
+    /// How many attempts of the call were made before this one; 0 where the
+    /// protocol does not carry it.
+    pub previous_attempts: u32,
     /// The encoding of compressed messages that we receive. A client learns it
     /// from the answer's head.
     pub receive: Encoding,
@@ -223,6 +226,7 @@ impl Call {
             format,
             metadata: Metadata::new(),
             timeout: None,
+            previous_attempts: 0,
             receive: Encoding::Identity,
             send,
             // Credits do nothing for a single message each way.

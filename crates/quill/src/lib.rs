@@ -40,8 +40,8 @@ pub use quill_core::compression::Encoding;
 pub use quill_core::{
     BuffaCodec, BuffaViewCodec, CallContext, Cancellation, Code, Codec, CodecError, Deadline,
     DecodeLimits, Detail, Error, ErrorDetail, Extensions, Format, HttpVersion, Idempotency,
-    Incoming, Metadata, MetadataError, Method, MethodKind, Peer, RawCodec, Reply, Request,
-    Response, Streaming,
+    Incoming, Metadata, MetadataError, Method, MethodKind, Peer, Pushback, RawCodec, Reply,
+    Request, Response, Streaming,
 };
 pub use quill_wire::Protocol;
 
@@ -54,8 +54,21 @@ pub use quill_server::{
 };
 
 pub use quill_transport::{
-    ClientOptions, Drained, Http2Engine, HttpVersions, Listener, ServerOptions,
+    ClientOptions, Drained, Http2Engine, HttpVersions, Listener, ServerOptions, TransportError,
+    TransportErrorKind,
 };
+
+/// What makes a client hold out: retries, hedging, circuit breakers, rate limits,
+/// tokens, and the shape of the layers between a client's methods and its
+/// connections. Each is a line of a [`ClientBuilder`].
+#[cfg(feature = "client")]
+pub mod client {
+    pub use quill_client::{
+        Answer, Backoff, Balance, Breaker, BreakerState, CallFuture, CallService, Calls,
+        CircuitBreaker, HealthCheck, Hedge, Hedged, Messages, Outliers, Quota, RateLimit,
+        RateLimited, Retry, RetryBudget, RetryLayer, RetryPolicy, Token, Tokens, WithToken,
+    };
+}
 
 /// TLS for both sides.
 pub mod tls {

@@ -68,6 +68,13 @@ impl Channel {
         self.lease(None).await.map(drop)
     }
 
+    /// Whether there is a connection that takes exchanges, as far as that is
+    /// known; on HTTP/1.1, which has one for each exchange, always.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.0.is_connected()
+    }
+
     /// Waits for room for one exchange, on a connection that is there or made
     /// for it. Where a server's limit on streams and
     /// [`ClientOptions::http2_connections_max`] leave no room, that lasts until

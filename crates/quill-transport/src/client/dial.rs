@@ -43,7 +43,10 @@ pub(super) async fn dial(
     let (socket, host) = match &endpoint.place {
         Place::Unix(path) => (connect_unix(endpoint, path).await?, "localhost"),
         Place::Tcp { host, port } => {
-            let addresses = resolve(endpoint, host, *port).await?;
+            let addresses = match endpoint.address {
+                Some(address) => vec![address],
+                None => resolve(endpoint, host, *port).await?,
+            };
             (
                 connect_any(endpoint, options, addresses).await?,
                 host.as_str(),
@@ -129,6 +132,27 @@ async fn connect_unix(
 async fn connect_unix(endpoint: &Endpoint, _: &std::path::Path) -> Result<Socket, TransportError> {
     let message = format!("can't connect to {endpoint}: this system has no Unix sockets");
     Err(TransportError::new(TransportErrorKind::Connect, message).unprocessed())
+}
+
+impl Endpoint {
+    /// An endpoint for each address that its host has now, all with the same name
+    /// towards the server; a Unix socket has none but itself.
+    ///
+    /// # Errors
+    /// [`TransportErrorKind::Resolve`]: the name has no address, or it can't be
+    /// found out.
+    pub async fn resolve(&self) -> Result<Vec<Self>, TransportError> {
+        let Place::Tcp { host, port } = &self.place else {
+            return Ok(vec![self.clone()]);
+        };
+        let addresses = resolve(self, host, *port).await?;
+        let at = |address| {
+            let mut endpoint = self.clone();
+            endpoint.address = Some(address);
+            endpoint
+        };
+        Ok(addresses.into_iter().map(at).collect())
+    }
 }
 
 async fn resolve(
@@ -249,6 +273,18 @@ fn unreachable_error(
 mod tests {
     use super::*;
     use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+    #[tokio::test]
+    async fn an_endpoint_is_resolved_to_one_for_each_address() {
+        let endpoint = Endpoint::parse("https://127.0.0.1:8443/api").unwrap();
+        let resolved = endpoint.resolve().await.unwrap();
+        let addresses: Vec<_> = resolved.iter().map(Endpoint::address).collect();
+        assert_eq!(addresses, ["127.0.0.1:8443".parse().ok()]);
+        assert_eq!(resolved[0].to_string(), endpoint.to_string());
+        assert_ne!(resolved[0], endpoint);
+        let socket = Endpoint::parse("unix:/a").unwrap();
+        assert_eq!(socket.resolve().await.unwrap(), [socket]);
+    }
 
     #[test]
     fn families_take_turns() {

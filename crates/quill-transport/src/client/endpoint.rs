@@ -1,6 +1,7 @@
 //! Where a server is.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -16,6 +17,8 @@ use crate::error::{TransportError, TransportErrorKind};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     pub(super) place: Place,
+    /// The one of the host's addresses that is meant; any where there is none.
+    pub(super) address: Option<SocketAddr>,
     secure: bool,
     authority: String,
     prefix: String,
@@ -56,6 +59,13 @@ impl Endpoint {
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    /// The one of its host's addresses that is meant, where it is one that
+    /// [`resolve`](Self::resolve) gave.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
     }
 
     /// The scheme that HTTP/2 requests name.
@@ -133,6 +143,7 @@ fn read(url: &str) -> Result<Endpoint, String> {
             host: host.trim_matches(['[', ']']).to_owned(),
             port,
         },
+        address: None,
         secure,
         authority: if is_default {
             host.to_owned()
@@ -153,6 +164,7 @@ fn read_unix(path: &str) -> Result<Endpoint, String> {
     }
     Ok(Endpoint {
         place: Place::Unix(path.into()),
+        address: None,
         secure: false,
         authority: "localhost".to_owned(),
         prefix: String::new(),

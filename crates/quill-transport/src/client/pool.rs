@@ -241,6 +241,12 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether there is a connection, or each exchange makes its own.
+    pub(super) fn is_connected(&self) -> bool {
+        let state = self.state();
+        state.is_http1 || state.http2.iter().any(Multiplexed::is_usable)
+    }
+
     /// Lets no further exchange have this connection.
     pub(super) fn forget(&self, failed: &Multiplexed) {
         self.state().http2.retain(|kept| !kept.is_same(failed));

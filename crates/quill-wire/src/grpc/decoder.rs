@@ -8,6 +8,7 @@ use quill_core::{Error, Format, Headers, Metadata, ResponseHead};
 
 use super::content_type::{self, ContentType};
 use super::encodings::{self, ENCODING};
+use super::retry;
 use super::status;
 use super::text::TextDecoder;
 use super::web_trailers::{self, FLAG_TRAILERS, TRAILERS_BYTES_MAX};
@@ -205,6 +206,9 @@ impl GrpcDecoder {
             // Malformed metadata doesn't hide the status.
             Err(mut error) => {
                 *error.received_metadata_mut() = metadata;
+                if let Some(pushback) = last.as_ref().and_then(retry::pushback) {
+                    error = error.with_pushback(pushback);
+                }
                 Err(error)
             }
         }

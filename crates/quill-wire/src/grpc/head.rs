@@ -10,6 +10,7 @@ use quill_core::{
 
 use super::content_type::{self, CONTENT_TYPE};
 use super::encodings::{self, ACCEPT_ENCODING, ENCODING};
+use super::retry::{self, PREVIOUS_ATTEMPTS};
 use super::status;
 use super::timeout::{self, TIMEOUT};
 use crate::out::Out;
@@ -52,6 +53,7 @@ struct RequestFields {
     timeout: Option<Duration>,
     receive: Option<Encoding>,
     send: Option<Encoding>,
+    previous_attempts: u32,
     metadata: Metadata,
 }
 
@@ -65,6 +67,10 @@ impl RequestFields {
                 ENCODING => self.read_encoding(value, options),
                 ACCEPT_ENCODING => {
                     self.read_accept(value, options);
+                    Ok(())
+                }
+                PREVIOUS_ATTEMPTS => {
+                    self.previous_attempts = retry::read_attempts(value);
                     Ok(())
                 }
                 _ => fields::receive(name, value, &mut self.metadata)
@@ -106,6 +112,7 @@ impl RequestFields {
             format,
             metadata: self.metadata,
             timeout: self.timeout,
+            previous_attempts: self.previous_attempts,
             receive: self.receive.unwrap_or(Encoding::Identity),
             send: self.send.unwrap_or(Encoding::Identity),
             options,
@@ -124,6 +131,9 @@ pub(crate) fn request(call: &Call) -> RequestHead {
     let fields = &mut head.headers;
     if let Some(timeout) = call.timeout.and_then(timeout::encode) {
         fields.append(TIMEOUT, timeout);
+    }
+    if call.previous_attempts > 0 {
+        fields.append(PREVIOUS_ATTEMPTS, call.previous_attempts.to_string());
     }
     if call.wire == Wire::Grpc {
         fields.append("te", "trailers");

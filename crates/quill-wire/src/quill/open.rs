@@ -192,6 +192,7 @@ impl<'a> Said<'a> {
             format,
             metadata: std::mem::take(&mut self.metadata),
             timeout: self.timeout,
+            previous_attempts: 0,
             receive: Encoding::Identity,
             send: Encoding::Identity,
             options,

@@ -1,0 +1,156 @@
+//! What the keeper knows of each server.
+
+use std::sync::Arc;
+
+use quill_core::Error;
+use quill_exchange::from_transport;
+use quill_transport::TransportError;
+use quill_wire::Side;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::backend::Backend;
+use super::health::{Checking, HealthCheck};
+use super::keeper::Event;
+use super::outlier::Outliers;
+use super::settings::Balance;
+
+/// Why a server can't be called.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    Transport(TransportError),
+    /// It says that it takes no calls.
+    NotServing,
+}
+
+impl Failure {
+    pub(super) fn to_error(&self) -> Error {
+        match self {
+            Self::Transport(error) => from_transport(error.clone(), Side::Client),
+            Self::NotServing => {
+                Error::unavailable("the server says that it takes no calls now").unprocessed()
+            }
+        }
+    }
+}
+
+/// A server and how it is.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) backend: Arc<Backend>,
+    pub(super) link: Link,
+    /// Since it was last connected.
+    failures: u32,
+    pub(super) failure: Option<Failure>,
+    ejected: Option<Instant>,
+    ejections: u32,
+    /// What it says of itself; `None` while it was not asked.
+    health: Option<bool>,
+    checking: Option<Checking>,
+}
+
+/// The connection to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    /// There is none, and nothing is in the way of making one.
+    Idle,
+    Connecting,
+    Ready,
+    /// None can be made; it is tried again then.
+    Failed(Instant),
+}
+
+impl Kept {
+    pub(super) fn new(backend: Arc<Backend>) -> Self {
+        Self {
+            backend,
+            link: Link::Idle,
+            failures: 0,
+            failure: None,
+            ejected: None,
+            ejections: 0,
+            health: None,
+            checking: None,
+        }
+    }
+
+    /// Makes a connection, in a task of its own.
+    pub(super) fn connect(&mut self, tell: &mpsc::Sender<Event>) {
+        self.link = Link::Connecting;
+        let (backend, tell) = (Arc::clone(&self.backend), tell.clone());
+        tokio::spawn(async move {
+            let result = match backend.client.channel() {
+                Ok(channel) => channel.connect().await,
+                // A backend is made with a channel.
+                Err(_) => return,
+            };
+            // Without its keeper nobody waits for the connection.
+            let _ = tell.send(Event::Connected(backend.id, result)).await;
+        });
+    }
+
+    pub(super) fn connected(&mut self, check: Option<&HealthCheck>, tell: &mpsc::Sender<Event>) {
+        self.link = Link::Ready;
+        self.failures = 0;
+        self.failure = None;
+        self.health = None;
+        self.checking = check.map(|check| {
+            let client = self.backend.client.in_binary();
+            check.start(self.backend.id, client, tell.clone())
+        });
+    }
+
+    pub(super) fn failed(&mut self, error: TransportError, balance: &Balance, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        self.link = Link::Failed(now + balance.reconnect.delay(self.failures));
+        self.failure = Some(Failure::Transport(error));
+        self.checking = None;
+    }
+
+    /// Its connection has gone, though it could be had just now.
+    pub(super) fn lost(&mut self) {
+        if self.link == Link::Ready {
+            self.link = Link::Idle;
+            self.checking = None;
+        }
+    }
+
+    pub(super) fn told(&mut self, is_serving: bool) {
+        if self.checking.is_some() {
+            self.health = Some(is_serving);
+            self.failure = (!is_serving).then_some(Failure::NotServing);
+        }
+    }
+
+    pub(super) fn eject(&mut self, outliers: &Outliers, now: Instant) {
+        let time = outliers.time_after(self.ejections);
+        tracing::info!(server = ?self.backend, ?time, "a server is left out, since its calls failed");
+        self.ejected = Some(now + time);
+        self.ejections = self.ejections.saturating_add(1);
+    }
+
+    pub(super) fn is_ejected(&self) -> bool {
+        self.ejected.is_some()
+    }
+
+    /// Ends an ejection whose time is over; the time of one that goes on.
+    pub(super) fn ejected_until(&mut self, now: Instant) -> Option<Instant> {
+        if self.ejected.is_some_and(|until| until <= now) {
+            self.ejected = None;
+            self.backend.record.forget();
+        }
+        self.ejected
+    }
+
+    /// An interval has passed in which it was no outlier.
+    pub(super) fn behaved(&mut self) {
+        if self.ejected.is_none() {
+            self.ejections = self.ejections.saturating_sub(1);
+        }
+    }
+
+    /// Whether it is connected, and says that it takes calls where it is asked.
+    pub(super) fn takes_calls(&self) -> bool {
+        self.link == Link::Ready && (self.checking.is_none() || self.health == Some(true))
+    }
+}

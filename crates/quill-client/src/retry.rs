@@ -1,0 +1,12 @@
+//! Making a call again that failed, where that is safe (gRPC proposal A6).
+
+mod budget;
+mod policy;
+mod replay;
+mod service;
+
+pub use budget::RetryBudget;
+pub(crate) use policy::may_repeat;
+pub use policy::{RetryLayer, RetryPolicy};
+pub use service::Retry;
+pub(crate) use service::attempt_parts;
