@@ -2,12 +2,14 @@
 
 mod arrival;
 mod buffers;
+mod exchanges;
 mod inbox;
 mod link;
 mod sending;
 mod wakes;
 
 pub(crate) use arrival::{Arrival, Split};
+pub(crate) use exchanges::{Exchange, Exchanges};
 pub(crate) use inbox::{Inbox, InboxBody};
 pub(crate) use link::{ALIVE_PING, GOODBYE_TIMEOUT, Link, reset_error};
 pub(crate) use sending::{Progress, Sending, StreamTask};

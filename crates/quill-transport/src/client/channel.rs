@@ -160,7 +160,9 @@ impl Lease {
         }
         head.version = self.version;
         let pool = Arc::clone(&self.pool);
-        let failed = match self.exchange(&head, Source::new(Box::pin(body))).await {
+        let version = self.version;
+        let source = Source::new(head, Box::pin(body));
+        let failed = match self.exchange(source).await {
             Ok(answer) => return Ok(answer),
             Err(failed) => failed,
         };
@@ -169,22 +171,18 @@ impl Lease {
         };
         tracing::debug!(error = %failed.error, "a request is sent once more");
         let lease = Self::of(pool, true, None).await?;
-        if lease.version != head.version {
+        if lease.version != version {
             return Err(told(failed.error));
         }
-        let second = lease.exchange(&head, source).await;
+        let second = lease.exchange(source).await;
         second.map_err(|failed| told(failed.error))
     }
 
-    async fn exchange(
-        mut self,
-        head: &RequestHead,
-        source: Source,
-    ) -> Result<(ResponseHead, RecvBody), Failed> {
+    async fn exchange(mut self, source: Source) -> Result<(ResponseHead, RecvBody), Failed> {
         let pool = &self.pool;
         let (head, body, tie) = match self.held.take() {
             Some(Held::Http2(mut connection, slot)) => {
-                let sent = connection.send(&pool.endpoint, head, source).await;
+                let sent = connection.send(&pool.endpoint, source).await;
                 let (head, body, handle) = sent.inspect_err(|failed| {
                     // A reset ends one stream, a head that can't be sent nothing,
                     // anything else the connection.
@@ -201,7 +199,7 @@ impl Lease {
                 (head, body, tie)
             }
             Some(Held::Http1(mut sender, permit)) => {
-                let sent = connection::send_http1(&mut sender, head, source).await;
+                let sent = connection::send_http1(&mut sender, source).await;
                 let (head, body, handle) = sent?;
                 let http1 = Some(Http1Tie {
                     sender,

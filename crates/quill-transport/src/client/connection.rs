@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use quill_core::{HttpVersion, RequestHead, ResponseHead};
+use quill_core::{HttpVersion, ResponseHead};
 
 use super::options::ClientOptions;
 use super::request_body::{Handle, RequestBody, Source};
@@ -74,10 +74,9 @@ pub(super) async fn begin_http1(
 /// Sends a request on an HTTP/1.1 connection that is ready.
 pub(super) async fn send_http1(
     sender: &mut http1::SendRequest<RequestBody>,
-    head: &RequestHead,
     source: Source,
 ) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
-    let parts = match fields::request_to_http(head, None) {
+    let parts = match fields::request_to_http(&source.head, None) {
         Ok(parts) => parts,
         Err(error) => return Err(Failed::for_good(error)),
     };

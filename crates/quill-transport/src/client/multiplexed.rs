@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use quill_core::{BoxError, HttpVersion, RequestHead, ResponseHead};
+use quill_core::{BoxError, HttpVersion, ResponseHead};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::connection::{CallOff, Calm, Failed, failed, received, refused_by};
@@ -90,14 +90,11 @@ impl Multiplexed {
     pub(super) async fn send(
         &mut self,
         endpoint: &Endpoint,
-        head: &RequestHead,
         source: Source,
     ) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
         match &mut self.sender {
-            Sender::Quill(connection) => {
-                send_http2(connection, endpoint.scheme(), head, source).await
-            }
-            Sender::Hyper(sender) => send_hyper(sender, endpoint.scheme(), head, source).await,
+            Sender::Quill(connection) => send_http2(connection, endpoint.scheme(), source).await,
+            Sender::Hyper(sender) => send_hyper(sender, endpoint.scheme(), source).await,
         }
     }
 }
@@ -179,15 +176,14 @@ fn settings(
 async fn send_http2(
     connection: &h2::Connection,
     scheme: &'static str,
-    head: &RequestHead,
     source: Source,
 ) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
-    if let Err(error) = fields::check_request(head) {
+    if let Err(error) = fields::check_request(&source.head) {
         return Err(Failed::for_good(error));
     }
     let (body, handle) = source.send();
     let guard = CallOff(&handle);
-    match connection.send(scheme, head.clone(), body).await {
+    match connection.send(scheme, body).await {
         Ok((head, body)) => {
             handle.answered();
             std::mem::forget(guard);
@@ -201,10 +197,9 @@ async fn send_http2(
 async fn send_hyper(
     sender: &mut http2::SendRequest<RequestBody>,
     scheme: &str,
-    head: &RequestHead,
     source: Source,
 ) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
-    let parts = match fields::request_to_http(head, Some(scheme)) {
+    let parts = match fields::request_to_http(&source.head, Some(scheme)) {
         Ok(parts) => parts,
         Err(error) => return Err(Failed::for_good(error)),
     };

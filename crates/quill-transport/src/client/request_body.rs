@@ -1,5 +1,5 @@
-//! A request's body on its way out: can be called off from the answer's side,
-//! and is given back when the request was surely not handled.
+//! A request on its way out: its body can be called off from the answer's side, and
+//! all of it is given back when it was surely not handled.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use quill_core::RequestHead;
 
 use crate::body::{Body, BoxBody, Chunk};
 use crate::error::{TransportError, TransportErrorKind};
@@ -22,18 +23,22 @@ pub(super) struct RequestBody {
     handle: Handle,
 }
 
-/// The body of a request, with what has been sent of it.
+/// A request, with what has been sent of its body.
 pub(super) struct Source {
+    pub(super) head: RequestHead,
     body: BoxBody,
     replay: Replay,
     /// The next chunk of the replay to send.
     next: usize,
 }
 
-/// What has been sent; `None` when it was too much to keep.
+/// What has been sent, unless it was too much to keep. Most bodies are one chunk.
+#[derive(Default)]
 struct Replay {
-    chunks: Option<Vec<Chunk>>,
+    first: Option<Chunk>,
+    more: Vec<Chunk>,
     bytes: usize,
+    is_forgotten: bool,
 }
 
 /// The answer's hold on a body that is under way.
@@ -58,18 +63,16 @@ struct Slot {
 }
 
 impl Source {
-    pub(super) fn new(body: BoxBody) -> Self {
+    pub(super) fn new(head: RequestHead, body: BoxBody) -> Self {
         Self {
+            head,
             body,
-            replay: Replay {
-                chunks: Some(Vec::new()),
-                bytes: 0,
-            },
+            replay: Replay::default(),
             next: 0,
         }
     }
 
-    /// A body to send from its beginning, and the hold on it.
+    /// A request to send from its beginning, and the hold on it.
     pub(super) fn send(mut self) -> (RequestBody, Handle) {
         self.next = 0;
         let handle = Handle(Arc::default());
@@ -108,31 +111,42 @@ impl Source {
 
 impl Replay {
     fn ahead(&self, next: usize) -> usize {
-        let sent = self.chunks.as_ref().map_or(0, Vec::len);
-        sent.saturating_sub(next)
+        self.len().saturating_sub(next)
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
     }
 
     fn copy(&self, index: usize) -> Option<Chunk> {
-        self.chunks.as_ref()?.get(index).map(copy)
+        let chunk = match index.checked_sub(1) {
+            None => self.first.as_ref(),
+            Some(index) => self.more.get(index),
+        };
+        chunk.map(copy)
     }
 
     fn note(&mut self, chunk: &Chunk) {
-        let Some(chunks) = &mut self.chunks else {
+        if self.is_forgotten {
             return;
-        };
+        }
         self.bytes += match chunk {
             Chunk::Data(data) => data.len(),
             Chunk::Trailers(headers) => headers.bytes(),
         };
-        if self.bytes > REPLAY_BYTES_MAX || chunks.len() == REPLAY_CHUNKS_MAX {
+        if self.bytes > REPLAY_BYTES_MAX || self.len() == REPLAY_CHUNKS_MAX {
             self.forget();
-            return;
+        } else if self.first.is_none() {
+            self.first = Some(copy(chunk));
+        } else {
+            self.more.push(copy(chunk));
         }
-        chunks.push(copy(chunk));
     }
 
     fn forget(&mut self) {
-        self.chunks = None;
+        self.first = None;
+        self.more = Vec::new();
+        self.is_forgotten = true;
     }
 }
 
@@ -146,6 +160,9 @@ fn copy(chunk: &Chunk) -> Chunk {
 impl Handle {
     /// Ends the body, if it is still under way, by resetting its stream.
     pub(super) fn call_off(&self) {
+        if self.is_ended() {
+            return;
+        }
         self.0.called_off.store(true, Ordering::Release);
         let sender = self.slot().sender.take();
         if let Some(sender) = sender {
@@ -174,6 +191,10 @@ impl Handle {
         Poll::Pending
     }
 
+    fn is_called_off(&self) -> bool {
+        self.0.called_off.load(Ordering::Acquire)
+    }
+
     fn slot(&self) -> MutexGuard<'_, Slot> {
         self.0.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,23 +208,38 @@ impl Handle {
     }
 }
 
+fn given_up() -> TransportError {
+    TransportError::new(TransportErrorKind::Canceled, "the exchange was given up")
+}
+
+impl RequestBody {
+    /// The head of the request that this is the body of; `None` once it was given back.
+    pub(super) fn head(&self) -> Option<&RequestHead> {
+        self.source.as_ref().map(|source| &source.head)
+    }
+}
+
 impl Body for RequestBody {
     fn poll_chunk(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Chunk, TransportError>>> {
         let this = &mut *self;
-        this.handle.listen(cx);
-        if this.handle.0.called_off.load(Ordering::Acquire) {
-            let message = "the exchange was given up";
-            let error = TransportError::new(TransportErrorKind::Canceled, message);
-            return Poll::Ready(Some(Err(error)));
+        if this.handle.is_called_off() {
+            return Poll::Ready(Some(Err(given_up())));
         }
         let Some(source) = &mut this.source else {
             return Poll::Ready(None);
         };
         let keep = !this.handle.0.answered.load(Ordering::Acquire);
-        let polled = std::task::ready!(source.poll(keep, cx));
+        let Poll::Ready(polled) = source.poll(keep, cx) else {
+            this.handle.listen(cx);
+            // It may have been called off before that.
+            return match this.handle.is_called_off() {
+                true => Poll::Ready(Some(Err(given_up()))),
+                false => Poll::Pending,
+            };
+        };
         if matches!(polled, None | Some(Ok(Chunk::Trailers(_)))) || source.is_ended() {
             this.handle.0.ended.store(true, Ordering::Release);
         }
@@ -251,7 +287,7 @@ impl http_body::Body for RequestBody {
 impl Drop for RequestBody {
     fn drop(&mut self) {
         let source = self.source.take();
-        let returned = source.filter(|source| source.replay.chunks.is_some());
+        let returned = source.filter(|source| !source.replay.is_forgotten);
         let mut slot = self.handle.slot();
         slot.gone = true;
         slot.returned = returned;

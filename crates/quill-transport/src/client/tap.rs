@@ -100,11 +100,15 @@ pub(super) struct StreamSlot(Arc<Peer>);
 impl Drop for StreamSlot {
     fn drop(&mut self) {
         let peer = &self.0;
-        *peer
+        let mut idle_since = peer
             .idle_since
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        peer.open.fetch_sub(1, Ordering::AcqRel);
+            .unwrap_or_else(PoisonError::into_inner);
+        // Most end while others are open: the time is taken for the last alone.
+        if peer.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            *idle_since = Instant::now();
+        }
+        drop(idle_since);
         peer.room.notify_one();
     }
 }

@@ -103,6 +103,8 @@ impl<B: Body + Unpin> Sending<B> {
 /// A stream, and the waker that has its connection look at it.
 pub(crate) struct StreamTask {
     pub(crate) key: Key,
+    /// It waits for its turn to send.
+    pub(super) is_queued: bool,
     wakes: Arc<Wakes>,
     waker: Option<(Arc<StreamWaker>, Waker)>,
 }
@@ -111,6 +113,7 @@ impl StreamTask {
     pub(crate) fn new(key: Key, wakes: Arc<Wakes>) -> Self {
         Self {
             key,
+            is_queued: false,
             wakes,
             waker: None,
         }

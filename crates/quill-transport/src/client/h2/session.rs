@@ -20,7 +20,7 @@ use super::shared::{Call, Settings, Shared};
 use crate::body::Body;
 use crate::client::request_body::RequestBody;
 use crate::error::{TransportError, TransportErrorKind};
-use crate::h2::{ALIVE_PING, Arrival, Link, Sending, reset_error};
+use crate::h2::{ALIVE_PING, Arrival, Exchanges, Link, Sending, reset_error};
 use exchanges::Exchange;
 
 /// Rounds in one turn of the task; then other tasks have theirs.
@@ -32,12 +32,9 @@ pub(super) struct Session<T> {
     shared: Arc<Shared>,
     /// Calls that wait for a stream.
     calls: VecDeque<Call>,
-    /// By the slots of the engine's streams.
-    exchanges: Vec<Option<Exchange>>,
+    exchanges: Exchanges<Exchange>,
     /// Answers whose heads came in this turn.
     arrivals: Vec<Arrival<ResponseHead>>,
-    /// Requests that have something to send, in their turn.
-    queue: VecDeque<Key>,
     woken: Vec<Key>,
     life: Life,
     timer: Pin<Box<Sleep>>,
@@ -55,9 +52,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             link: Link::new(engine, io, Bytes::new(), settings.waiting_bytes_max),
             shared,
             calls: VecDeque::new(),
-            exchanges: Vec::new(),
+            exchanges: Exchanges::new(),
             arrivals: Vec::new(),
-            queue: VecDeque::new(),
             woken: Vec::new(),
             life: Life::new(settings.keep_alive),
             timer: Box::pin(tokio::time::sleep_until(Instant::now())),
@@ -122,7 +118,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
                 }
             }
             let may_open = !self.calls.is_empty() && self.link.engine.streams_open() < open_before;
-            let may_send = is_written && !self.queue.is_empty();
+            let may_send = is_written && self.exchanges.queued() > 0;
             if has_read || has_woken || may_open || may_send {
                 continue;
             }
@@ -171,8 +167,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
                 let error = if refused { error.unprocessed() } else { error };
                 self.forget(key, error);
             }
-            Event::Writable(Some(key)) => self.enqueue(key),
-            Event::Writable(None) => self.enqueue_all(),
+            Event::Writable(Some(key)) => self.exchanges.enqueue(key),
+            Event::Writable(None) => self.exchanges.enqueue_all(),
             Event::Pong(_) => self.life.answered(),
             Event::GoAway { last, code } => self.take_goaway(last, code),
             Event::Failed(error) => {
@@ -194,10 +190,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
         let message = format!("the peer is closing the connection: {code}");
         let error = closed(message);
         self.close(&error);
-        for slot in 0..self.exchanges.len() {
-            if let Some(stream) = self.stream_at(slot)
-                && stream.id() > last
-            {
+        for stream in self.exchanges.streams() {
+            if stream.id() > last {
                 self.link.engine.reset(stream, ErrorCode::CANCEL);
                 self.forget(stream, error.clone().unprocessed());
             }
@@ -211,13 +205,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             if call.answer.is_left() {
                 continue;
             }
+            let Some(head) = call.body.head() else {
+                continue;
+            };
             let end = call.body.is_ended();
             let mut digits = [0; 20];
-            let length = content_length(&call.head, &call.body);
+            let length = content_length(head, &call.body);
             let length = length.map(|length| crate::fields::decimal(length, &mut digits));
             let more = length.map(|digits| [("content-length", digits)]);
             let more = more.as_ref().map_or(&[][..], |more| &more[..]);
-            match self.link.engine.open(call.scheme, &call.head, more, end) {
+            match self.link.engine.open(call.scheme, head, more, end) {
                 Ok(stream) => self.opened(stream, call, end, cx),
                 Err(OpenError::Full) => {
                     self.calls.push_front(call);
@@ -241,12 +238,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
         let wakes = self.shared.wakes.clone();
         let sending = (!end).then(|| Sending::new(call.body));
         let exchange = Exchange::new(stream, wakes, call.answer, sending);
-        if self.exchanges.len() <= stream.slot() {
-            self.exchanges.resize_with(stream.slot() + 1, || None);
-        }
-        if let Some(slot) = self.exchanges.get_mut(stream.slot()) {
-            *slot = Some(exchange);
-        }
+        self.exchanges.insert(exchange);
         self.pump(stream, cx);
     }
 
@@ -282,9 +274,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
 
     /// Gives memory back that only a busy connection needs.
     fn shrink(&mut self) {
-        if self.exchanges.capacity() > 1 {
-            self.exchanges = Vec::new();
-        }
+        self.exchanges.shrink();
         if self.arrivals.capacity() > 1 {
             self.arrivals = Vec::new();
         }

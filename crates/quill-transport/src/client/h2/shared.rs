@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use quill_core::{BoxError, RequestHead, ResponseHead};
+use quill_core::{BoxError, ResponseHead};
 use quill_h2::{Config, Key};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -47,6 +47,8 @@ impl Drop for Callers {
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) wakes: Arc<Wakes>,
+    /// It takes no more calls.
+    is_closed: AtomicBool,
     /// A caller gave up before its stream was opened.
     has_left: AtomicBool,
 }
@@ -62,7 +64,6 @@ struct State {
 /// A request on its way to the connection's task.
 pub(super) struct Call {
     pub(super) scheme: &'static str,
-    pub(super) head: RequestHead,
     pub(super) body: RequestBody,
     pub(super) answer: Arc<Answer>,
 }
@@ -93,6 +94,7 @@ impl Connection {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             wakes: Wakes::new(config.connection_window_bytes, first_window_bytes),
+            is_closed: AtomicBool::new(false),
             has_left: AtomicBool::new(false),
         });
         tokio::spawn(Session::new(io, settings, shared.clone()).run());
@@ -101,7 +103,7 @@ impl Connection {
 
     /// Whether it takes no more calls.
     pub(in crate::client) fn is_closed(&self) -> bool {
-        self.0.0.lock().closed.is_some()
+        self.0.0.is_closed.load(Ordering::Acquire)
     }
 
     /// Sends a request; resolves with the answer's head. Dropped, it resets the stream.
@@ -111,7 +113,6 @@ impl Connection {
     pub(in crate::client) async fn send(
         &self,
         scheme: &'static str,
-        head: RequestHead,
         body: RequestBody,
     ) -> Result<(ResponseHead, RecvBody), TransportError> {
         let shared = &self.0.0;
@@ -123,7 +124,6 @@ impl Connection {
             }
             state.calls.push_back(Call {
                 scheme,
-                head,
                 body,
                 answer: answer.clone(),
             });
@@ -208,6 +208,7 @@ impl Shared {
     pub(super) fn close(&self, error: &TransportError) {
         let mut state = self.lock();
         state.closed.get_or_insert_with(|| error.clone());
+        self.is_closed.store(true, Ordering::Release);
         let calls = std::mem::take(&mut state.calls);
         drop(state);
         for call in calls {

@@ -18,8 +18,6 @@ pub(super) struct Exchange<B> {
     pub(super) answer: Answer<B>,
     /// The end of the answer has been queued.
     pub(super) is_answered: bool,
-    /// It waits for its turn to send.
-    pub(super) is_queued: bool,
     /// Since when its answer waits for room in the peer's windows.
     pub(super) blocked_since: Option<Instant>,
 }
@@ -63,6 +61,20 @@ impl Request {
     }
 }
 
+impl<B> crate::h2::Exchange for Exchange<B> {
+    fn stream(&self) -> &StreamTask {
+        &self.stream
+    }
+
+    fn stream_mut(&mut self) -> &mut StreamTask {
+        &mut self.stream
+    }
+
+    fn is_sending(&self) -> bool {
+        matches!(self.answer, Answer::Sent(_))
+    }
+}
+
 impl<B> Exchange<B> {
     /// An exchange whose request is the arrival with this index.
     pub(super) fn new(stream: Key, wakes: Arc<Wakes>, arrival: usize) -> Self {
@@ -71,7 +83,6 @@ impl<B> Exchange<B> {
             request: Request::Arriving(arrival),
             answer: Answer::None,
             is_answered: false,
-            is_queued: false,
             blocked_since: None,
         }
     }

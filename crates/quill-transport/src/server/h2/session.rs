@@ -3,7 +3,6 @@
 mod answers;
 mod requests;
 
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
@@ -21,7 +20,7 @@ use super::exchange::Exchange;
 use crate::bounds::ADAPTIVE_WINDOW_BYTES;
 use crate::error::{TransportError, TransportErrorKind};
 use crate::exchange::Service;
-use crate::h2::{ALIVE_PING, Arrival, Link, Wakes, reset_error};
+use crate::h2::{ALIVE_PING, Arrival, Exchanges, Link, Wakes, reset_error};
 use crate::io::Io;
 use crate::server::activity::{Activity, Mark};
 use crate::server::options::ServerOptions;
@@ -40,12 +39,9 @@ pub(in crate::server) struct Session<S: Service> {
     peer: Peer,
     budget: Option<Budget>,
     options: Arc<ServerOptions>,
-    /// By the slots of the engine's streams.
-    exchanges: Vec<Option<Exchange<S::Body>>>,
+    exchanges: Exchanges<Exchange<S::Body>>,
     /// Requests that came in this turn.
     arrivals: Vec<Arrival<Arc<RequestHead>>>,
-    /// Answers that have something to send, in their turn.
-    queue: VecDeque<Key>,
     wakes: Arc<Wakes>,
     woken: Vec<Key>,
     activity: Arc<Activity>,
@@ -87,9 +83,8 @@ impl<S: Service> Session<S> {
             peer,
             budget,
             options,
-            exchanges: Vec::new(),
+            exchanges: Exchanges::new(),
             arrivals: Vec::new(),
-            queue: VecDeque::new(),
             wakes,
             woken: Vec::new(),
             activity,
@@ -173,7 +168,7 @@ impl<S: Service> Session<S> {
                 let message = "the peer closed the connection";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, message)));
             }
-            let goes_on = has_read || has_woken || (is_written && !self.queue.is_empty());
+            let goes_on = has_read || has_woken || (is_written && self.exchanges.queued() > 0);
             if self.is_due() || goes_on || self.poll_timer(cx).is_ready() {
                 continue;
             }
@@ -235,8 +230,8 @@ impl<S: Service> Session<S> {
                 }
                 self.forget(key, reset_error(code, fault.is_none()));
             }
-            Event::Writable(Some(key)) => self.enqueue(key),
-            Event::Writable(None) => self.enqueue_all(),
+            Event::Writable(Some(key)) => self.exchanges.enqueue(key),
+            Event::Writable(None) => self.exchanges.enqueue_all(),
             Event::Settings => self.clock.greeted(),
             Event::Pong(DRAIN_PING) if self.is_draining => {
                 self.clock.ponged();
@@ -296,14 +291,9 @@ impl<S: Service> Session<S> {
 
     /// Gives memory back that only a busy connection needs.
     fn shrink(&mut self) {
-        if self.exchanges.capacity() > 1 {
-            self.exchanges = Vec::new();
-        }
+        self.exchanges.shrink();
         if self.arrivals.capacity() > 1 {
             self.arrivals = Vec::new();
-        }
-        if self.queue.capacity() > 4 {
-            self.queue = VecDeque::new();
         }
         if self.woken.capacity() > 4 {
             self.woken = Vec::new();

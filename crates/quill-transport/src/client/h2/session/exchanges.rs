@@ -19,8 +19,6 @@ pub(super) struct Exchange {
     stream: StreamTask,
     sending: Option<Sending<RequestBody>>,
     answer: Received,
-    /// It waits for its turn to send.
-    is_queued: bool,
     /// Its stream is gone, though its head is still to be handed over.
     is_broken: bool,
 }
@@ -38,6 +36,20 @@ enum Received {
     Done,
 }
 
+impl crate::h2::Exchange for Exchange {
+    fn stream(&self) -> &StreamTask {
+        &self.stream
+    }
+
+    fn stream_mut(&mut self) -> &mut StreamTask {
+        &mut self.stream
+    }
+
+    fn is_sending(&self) -> bool {
+        self.sending.is_some()
+    }
+}
+
 impl Exchange {
     pub(super) fn new(
         stream: Key,
@@ -49,7 +61,6 @@ impl Exchange {
             stream: StreamTask::new(stream, wakes),
             sending,
             answer: Received::Awaited(answer),
-            is_queued: false,
             is_broken: false,
         }
     }
@@ -68,27 +79,17 @@ impl Exchange {
 
 impl<T> Session<T> {
     pub(super) fn fail_all(&mut self, error: &TransportError) {
-        for exchange in self.exchanges.drain(..).flatten() {
+        for exchange in self.exchanges.drain() {
             exchange.fail(error.clone());
         }
     }
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
-    fn exchange(&mut self, stream: Key) -> Option<&mut Exchange> {
-        let exchange = self.exchanges.get_mut(stream.slot())?.as_mut()?;
-        (exchange.stream.key == stream).then_some(exchange)
-    }
-
-    pub(super) fn stream_at(&self, slot: usize) -> Option<Key> {
-        let exchange = self.exchanges.get(slot)?.as_ref()?;
-        Some(exchange.stream.key)
-    }
-
     /// An answer's head came; it is handed over at the end of this turn's reading.
     pub(super) fn arrive(&mut self, arrival: Arrival<ResponseHead>) {
         let index = self.arrivals.len();
-        let Some(exchange) = self.exchange(arrival.stream) else {
+        let Some(exchange) = self.exchanges.at(arrival.stream) else {
             return;
         };
         if let Received::Awaited(answer) = &exchange.answer {
@@ -98,7 +99,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
     }
 
     pub(super) fn take_data(&mut self, stream: Key, data: Bytes, end: bool) {
-        let Some(exchange) = self.exchange(stream) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         match &exchange.answer {
@@ -119,7 +120,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
     }
 
     pub(super) fn take_trailers(&mut self, stream: Key, trailers: Headers) {
-        let Some(exchange) = self.exchange(stream) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         match &exchange.answer {
@@ -139,7 +140,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
 
     /// The last of an answer was handed over. What is left of the request goes on.
     fn answer_ended(&mut self, stream: Key) {
-        if let Some(exchange) = self.exchange(stream)
+        if let Some(exchange) = self.exchanges.at(stream)
             && let Received::Read(_, has_ended) = &mut exchange.answer
         {
             *has_ended = true;
@@ -148,14 +149,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
     }
 
     fn remove_if_ended(&mut self, stream: Key) {
-        let exchange = self.exchange(stream);
+        let exchange = self.exchanges.at(stream);
         let ended = exchange.is_some_and(|exchange| {
             let has_answer = exchange.is_broken
                 || matches!(exchange.answer, Received::Done | Received::Read(_, true));
             has_answer && exchange.sending.is_none()
         });
-        if ended && let Some(slot) = self.exchanges.get_mut(stream.slot()) {
-            *slot = None;
+        if ended {
+            self.exchanges.remove(stream);
         }
     }
 
@@ -168,7 +169,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
         for arrival in arrivals.drain(..) {
             let stream = arrival.stream;
             let wakes = self.shared.wakes.clone();
-            let Some(exchange) = self.exchange(stream) else {
+            let Some(exchange) = self.exchanges.at(stream) else {
                 continue;
             };
             let Split {
@@ -194,15 +195,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
         let taken = self.shared.wakes.take(&mut woken, cx.waker());
         let any = taken.all || taken.called || !woken.is_empty();
         if taken.all {
-            for slot in 0..self.exchanges.len() {
-                if let Some(stream) = self.stream_at(slot) {
-                    self.settle(stream);
-                }
+            for stream in self.exchanges.streams() {
+                self.settle(stream);
             }
         }
         for stream in woken.drain(..) {
             self.settle(stream);
-            self.enqueue(stream);
+            self.exchanges.enqueue(stream);
         }
         self.woken = woken;
         any
@@ -210,7 +209,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
 
     /// Takes note of what an answer's reader has done, or that nobody waits for it.
     fn settle(&mut self, stream: Key) {
-        let Some(exchange) = self.exchange(stream) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         let is_left = match &exchange.answer {
@@ -239,7 +238,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
     /// handed over still, and what came whole stays so: a server may reset the rest of
     /// a request that it has answered (RFC 9113, section 8.1).
     pub(super) fn forget(&mut self, stream: Key, error: TransportError) {
-        let Some(exchange) = self.exchange(stream) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         if let Received::Arriving(_, index) = exchange.answer {
@@ -248,43 +247,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             if let Some(arrival) = self.arrivals.get_mut(index) {
                 arrival.fail(error);
             }
-        } else if let Some(exchange) = self.exchanges.get_mut(stream.slot()).and_then(Option::take)
-        {
+        } else if let Some(exchange) = self.exchanges.remove(stream) {
             exchange.fail(error);
         }
     }
 
     /// Sends what waits for its turn, while there is room for it.
     pub(super) fn send(&mut self, cx: &mut Context<'_>) {
-        for _ in 0..self.queue.len() {
+        for _ in 0..self.exchanges.queued() {
             if self.link.room() == 0 {
                 return;
             }
-            let Some(stream) = self.queue.pop_front() else {
-                return;
-            };
-            if let Some(exchange) = self.exchange(stream) {
-                exchange.is_queued = false;
+            if let Some(stream) = self.exchanges.dequeue() {
                 self.pump(stream, cx);
-            }
-        }
-    }
-
-    /// Puts a request in the queue, once.
-    pub(super) fn enqueue(&mut self, stream: Key) {
-        if let Some(exchange) = self.exchange(stream)
-            && !exchange.is_queued
-            && exchange.sending.is_some()
-        {
-            exchange.is_queued = true;
-            self.queue.push_back(stream);
-        }
-    }
-
-    pub(super) fn enqueue_all(&mut self) {
-        for slot in 0..self.exchanges.len() {
-            if let Some(stream) = self.stream_at(slot) {
-                self.enqueue(stream);
             }
         }
     }
@@ -292,23 +267,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
     /// Moves a request from its body to the engine, as far as windows and room allow.
     pub(super) fn pump(&mut self, stream: Key, cx: &mut Context<'_>) {
         let room = self.link.room();
-        let slot = self.exchanges.get_mut(stream.slot());
-        let Some(exchange) = slot.and_then(Option::as_mut) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         let Some(sending) = &mut exchange.sending else {
             return;
         };
-        if exchange.stream.key != stream {
-            return;
-        }
         let engine = &mut self.link.engine;
         match sending.pump(engine, &mut exchange.stream, room, cx) {
             Progress::Ended => {
                 exchange.sending = None;
                 self.remove_if_ended(stream);
             }
-            Progress::Queued => self.enqueue(stream),
+            Progress::Queued => self.exchanges.enqueue(stream),
             Progress::Waiting | Progress::Blocked => {}
             Progress::Broken(code) => self.reset(stream, code),
         }

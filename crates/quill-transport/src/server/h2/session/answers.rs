@@ -21,11 +21,8 @@ impl<S: Service> Session<S> {
         let all = self.wakes.take(&mut woken, cx.waker()).all;
         let any = all || !woken.is_empty();
         if all {
-            for slot in 0..self.exchanges.len() {
-                let exchange = self.exchanges.get(slot).and_then(Option::as_ref);
-                if let Some(stream) = exchange.map(|exchange| exchange.stream.key) {
-                    self.settle(stream);
-                }
+            for stream in self.exchanges.streams() {
+                self.settle(stream);
             }
         }
         for stream in woken.drain(..) {
@@ -38,7 +35,7 @@ impl<S: Service> Session<S> {
     /// Looks at a stream: its request's reader, and its answer.
     pub(super) fn look_at(&mut self, stream: Key, cx: &mut Context<'_>) {
         self.settle(stream);
-        let Some(exchange) = self.exchange(stream) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         if exchange.is_answered {
@@ -46,7 +43,7 @@ impl<S: Service> Session<S> {
         }
         let making = match &mut exchange.answer {
             Answer::Made(making) => making,
-            Answer::Sent(_) => return self.enqueue(stream),
+            Answer::Sent(_) => return self.exchanges.enqueue(stream),
             Answer::None => return,
         };
         let mut own = Context::from_waker(exchange.stream.waker());
@@ -77,7 +74,7 @@ impl<S: Service> Session<S> {
             self.answered(stream);
             return;
         }
-        if let Some(exchange) = self.exchange(stream) {
+        if let Some(exchange) = self.exchanges.at(stream) {
             exchange.answer = Answer::Sent(Sending::new(body));
             self.pump(stream, cx);
         }
@@ -111,36 +108,12 @@ impl<S: Service> Session<S> {
 
     /// Sends what waits for its turn, while there is room for it.
     pub(super) fn send(&mut self, cx: &mut Context<'_>) {
-        for _ in 0..self.queue.len() {
+        for _ in 0..self.exchanges.queued() {
             if self.link.room() == 0 {
                 return;
             }
-            let Some(stream) = self.queue.pop_front() else {
-                return;
-            };
-            if let Some(exchange) = self.exchange(stream) {
-                exchange.is_queued = false;
+            if let Some(stream) = self.exchanges.dequeue() {
                 self.pump(stream, cx);
-            }
-        }
-    }
-
-    /// Puts an answer in the queue, once.
-    pub(super) fn enqueue(&mut self, stream: Key) {
-        if let Some(exchange) = self.exchange(stream)
-            && !exchange.is_queued
-            && matches!(exchange.answer, Answer::Sent(_))
-        {
-            exchange.is_queued = true;
-            self.queue.push_back(stream);
-        }
-    }
-
-    pub(super) fn enqueue_all(&mut self) {
-        for slot in 0..self.exchanges.len() {
-            let exchange = self.exchanges.get(slot).and_then(Option::as_ref);
-            if let Some(stream) = exchange.map(|exchange| exchange.stream.key) {
-                self.enqueue(stream);
             }
         }
     }
@@ -148,16 +121,12 @@ impl<S: Service> Session<S> {
     /// Moves an answer from its body to the engine, as far as windows and room allow.
     fn pump(&mut self, stream: Key, cx: &mut Context<'_>) {
         let room = self.link.room();
-        let slot = self.exchanges.get_mut(stream.slot());
-        let Some(exchange) = slot.and_then(Option::as_mut) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         let Answer::Sent(sending) = &mut exchange.answer else {
             return;
         };
-        if exchange.stream.key != stream {
-            return;
-        }
         let engine = &mut self.link.engine;
         let before = engine.output().len();
         let progress = sending.pump(engine, &mut exchange.stream, room, cx);
@@ -165,7 +134,7 @@ impl<S: Service> Session<S> {
         let blocked_since = exchange.blocked_since.take().filter(|_| !has_moved);
         match progress {
             Progress::Ended => self.answered(stream),
-            Progress::Queued => self.enqueue(stream),
+            Progress::Queued => self.exchanges.enqueue(stream),
             Progress::Waiting => {}
             Progress::Blocked => {
                 exchange.blocked_since = blocked_since.or(Some(self.clock.now()));
@@ -183,30 +152,29 @@ impl<S: Service> Session<S> {
         };
         let now = self.clock.now();
         let mut earliest = None;
-        for slot in 0..self.exchanges.len() {
-            let exchange = self.exchanges.get(slot).and_then(Option::as_ref);
-            let blocked = exchange.and_then(|exchange| {
-                let due = exchange.blocked_since? + timeout;
-                Some((exchange.stream.key, due))
-            });
-            match blocked {
-                Some((stream, due)) if due <= now => self.reset(stream, ErrorCode::CANCEL),
-                Some((_, due)) => earliest = earliest.into_iter().chain([due]).min(),
+        let mut late = Vec::new();
+        for exchange in self.exchanges.iter() {
+            match exchange.blocked_since.map(|since| since + timeout) {
+                Some(due) if due <= now => late.push(exchange.stream.key),
+                Some(due) => earliest = earliest.into_iter().chain([due]).min(),
                 None => {}
             }
+        }
+        for stream in late {
+            self.reset(stream, ErrorCode::CANCEL);
         }
         self.clock.look_at_blocked(earliest);
     }
 
     /// The end of an answer was queued.
     fn answered(&mut self, stream: Key) {
-        let Some(exchange) = self.exchange(stream) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         exchange.answer = Answer::None;
         exchange.is_answered = true;
         if matches!(exchange.request, Request::Done) || !self.link.engine.is_open(stream) {
-            self.remove(stream);
+            self.exchanges.remove(stream);
             return;
         }
         self.settle(stream);
@@ -216,7 +184,7 @@ impl<S: Service> Session<S> {
     /// A request that was answered and that nobody reads may come in for a while yet:
     /// some clients lose the answer when the body that they send is stopped.
     fn linger(&mut self, stream: Key) {
-        let Some(exchange) = self.exchange(stream) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         if let Request::Left(left) = exchange.request {

@@ -27,22 +27,12 @@ impl<S: Service> Session<S> {
         let exchange = Exchange::new(stream, self.wakes.clone(), self.arrivals.len());
         let arrival = Arrival::new(stream, head, content_length, ended);
         self.arrivals.push(arrival);
-        if self.exchanges.len() <= stream.slot() {
-            self.exchanges.resize_with(stream.slot() + 1, || None);
-        }
-        if let Some(slot) = self.exchanges.get_mut(stream.slot()) {
-            *slot = Some(exchange);
-        }
-    }
-
-    pub(super) fn exchange(&mut self, stream: Key) -> Option<&mut Exchange<S::Body>> {
-        let exchange = self.exchanges.get_mut(stream.slot())?.as_mut()?;
-        (exchange.stream.key == stream).then_some(exchange)
+        self.exchanges.insert(exchange);
     }
 
     pub(super) fn take_data(&mut self, stream: Key, data: Bytes, end: bool) {
         let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
-        let Some(exchange) = self.exchange(stream) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         match &mut exchange.request {
@@ -75,7 +65,7 @@ impl<S: Service> Session<S> {
     }
 
     pub(super) fn take_trailers(&mut self, stream: Key, trailers: Headers) {
-        let Some(exchange) = self.exchange(stream) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         match &exchange.request {
@@ -95,10 +85,11 @@ impl<S: Service> Session<S> {
     /// The last part of a request came.
     fn request_ended(&mut self, stream: Key) {
         if self
-            .exchange(stream)
+            .exchanges
+            .at(stream)
             .is_some_and(|exchange| exchange.is_answered)
         {
-            self.remove(stream);
+            self.exchanges.remove(stream);
         }
     }
 
@@ -120,7 +111,7 @@ impl<S: Service> Session<S> {
     /// Asks the service, in place first: a task of its own is for what has to wait.
     fn call(&mut self, arrival: Arrival<Arc<RequestHead>>, cx: &mut Context<'_>) {
         let stream = arrival.stream;
-        if self.exchange(stream).is_none() {
+        if self.exchanges.at(stream).is_none() {
             // It was reset meanwhile.
             return;
         }
@@ -130,7 +121,7 @@ impl<S: Service> Session<S> {
             inbox,
             bytes,
         } = arrival.split(&self.wakes);
-        if let Some(exchange) = self.exchange(stream) {
+        if let Some(exchange) = self.exchanges.at(stream) {
             exchange.request = inbox.map_or(Request::Done, Request::Read);
         }
         self.link.engine.accept(stream);
@@ -153,7 +144,7 @@ impl<S: Service> Session<S> {
             Ok(Ok(response)) => self.answer(stream, response, cx),
             Ok(Err(future)) => {
                 let making = Making(tokio::spawn(future));
-                if let Some(exchange) = self.exchange(stream) {
+                if let Some(exchange) = self.exchanges.at(stream) {
                     exchange.answer = Answer::Made(making);
                     self.look_at(stream, cx);
                 }
@@ -167,7 +158,7 @@ impl<S: Service> Session<S> {
 
     /// Takes note of what a request's reader has done.
     pub(super) fn settle(&mut self, stream: Key) {
-        let Some(exchange) = self.exchange(stream) else {
+        let Some(exchange) = self.exchanges.at(stream) else {
             return;
         };
         let Request::Read(inbox) = &exchange.request else {
@@ -188,7 +179,8 @@ impl<S: Service> Session<S> {
     /// Ends a request that was answered and still comes in (RFC 9113, section 8.1).
     pub(super) fn stop(&mut self, stream: Key) {
         if self
-            .exchange(stream)
+            .exchanges
+            .at(stream)
             .is_some_and(|exchange| exchange.is_answered)
         {
             self.reset(stream, ErrorCode::NO_ERROR);
@@ -202,18 +194,13 @@ impl<S: Service> Session<S> {
 
     /// Lets go of an exchange that broke.
     pub(super) fn forget(&mut self, stream: Key, error: TransportError) {
-        if let Some(exchange) = self.remove(stream) {
+        if let Some(exchange) = self.exchanges.remove(stream) {
             exchange.fail(error);
         }
     }
 
-    pub(super) fn remove(&mut self, stream: Key) -> Option<Exchange<S::Body>> {
-        self.exchange(stream)?;
-        self.exchanges.get_mut(stream.slot())?.take()
-    }
-
     pub(super) fn forget_all(&mut self, error: &TransportError) {
-        for exchange in self.exchanges.drain(..).flatten() {
+        for exchange in self.exchanges.drain() {
             exchange.fail(error.clone());
         }
     }
