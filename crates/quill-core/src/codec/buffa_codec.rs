@@ -54,7 +54,7 @@ fn decode_proto<T: Message>(bytes: &[u8], limits: &DecodeLimits) -> Result<T, Co
 
 /// Decodes with the few levels that fit on any stack, and what nests deeper
 /// once more, on a stack for it: how deep a message nests is known only then.
-fn decode_within<T: Send>(
+pub(super) fn decode_within<T: Send>(
     limits: &DecodeLimits,
     decode: impl Fn(&DecodeOptions) -> Result<T, DecodeError> + Sync,
 ) -> Result<T, CodecError> {

@@ -3,18 +3,20 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ::buffa::{DecodeOptions, HasMessageView, Message, OwnedView};
+use ::buffa::{HasMessageView, Message, OwnedView};
 use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::buffa_codec::decode_within;
 use super::{BuffaCodec, Codec, CodecError, DecodeLimits, Format};
 
 /// The codec of `M`'s owned view: strings, bytes and nested messages are not
 /// copied out of what was received.
 ///
 /// JSON has no such bytes to borrow from; it goes through the message itself,
-/// at the cost of encoding it once.
+/// at the cost of encoding it once. What nests deeper than six levels is decoded
+/// as by [`BuffaCodec`], on a thread with a stack for it.
 pub struct BuffaViewCodec<M>(PhantomData<fn() -> M>);
 
 impl<M> BuffaViewCodec<M> {
@@ -35,21 +37,17 @@ where
         bytes: Bytes,
         limits: &DecodeLimits,
     ) -> Result<M::ViewHandle, CodecError> {
-        let view = match format {
-            Format::Proto => {
-                let options = DecodeOptions::new()
-                    .with_recursion_limit(limits.depth_max)
-                    .with_unknown_field_limit(limits.unknown_fields_max)
-                    .with_element_memory_limit(limits.element_bytes_max);
-                OwnedView::decode_with_options(bytes, &options)
-            }
+        let bytes = match format {
+            Format::Proto => bytes,
             Format::Json => {
                 let message: M = BuffaCodec.decode(format, bytes, limits)?;
-                OwnedView::from_owned(&message)
+                message.encode_to_bytes()
             }
         };
+        let view = decode_within(limits, |options| {
+            OwnedView::decode_with_options(bytes.clone(), options)
+        });
         view.map(M::ViewHandle::from)
-            .map_err(|error| CodecError::new(format!("the message is no valid protobuf: {error}")))
     }
 
     fn encode(

@@ -1,6 +1,7 @@
 //! JSON as other writers of ProtoJSON send it, to a server that sends it back.
 
 use buffa::Message as _;
+use quill_core::{BuffaViewCodec, Codec as _, DecodeLimits, Format};
 use serde_json::{Value, json};
 
 use super::kinds::serve_kinds;
@@ -303,16 +304,59 @@ async fn fields_that_are_not_known_are_left_and_null_is_none() {
     assert_eq!(back["document"]["a"], Value::Null);
 }
 
+/// A message with this many levels of children, in JSON.
+fn nested_json(depth: usize) -> String {
+    let open = "{\"child\": ".repeat(depth);
+    format!("{open}{{}}{}", "}".repeat(depth))
+}
+
+/// The same in binary.
+fn nested(depth: usize) -> Vec<u8> {
+    let mut message = Vec::new();
+    for _ in 0..depth {
+        let mut outer = vec![0xf2, 0x01];
+        let mut left = message.len();
+        while left >= 0x80 {
+            outer.push(left as u8 | 0x80);
+            left >>= 7;
+        }
+        outer.push(left as u8);
+        outer.extend(&message);
+        message = outer;
+    }
+    message
+}
+
+#[test]
+fn views_nest_as_deep_on_a_small_stack() {
+    let decode = || {
+        let codec = BuffaViewCodec::<Kinds>::new();
+        let limits = DecodeLimits::default();
+        let binary = codec.decode(Format::Proto, nested(90).into(), &limits);
+        let binary = binary.expect("a message").bytes().len();
+        let json = codec.decode(Format::Json, nested_json(90).into(), &limits);
+        assert_eq!(json.expect("a message").bytes().len(), binary);
+        for (format, bytes) in [
+            (Format::Proto, nested(101)),
+            (Format::Json, nested_json(101).into()),
+        ] {
+            assert!(codec.decode(format, bytes.into(), &limits).is_err());
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(512 * 1024);
+    thread
+        .spawn(decode)
+        .expect("a thread")
+        .join()
+        .expect("no overflow");
+}
+
 #[tokio::test]
 async fn messages_nest_a_hundred_deep_and_no_deeper_in_json() {
     let served = serve_kinds().await;
-    let nested = |depth: usize| {
-        let open = "{\"child\": ".repeat(depth);
-        format!("{open}{{}}{}", "}".repeat(depth))
-    };
-    assert_eq!(post(&served, nested(99)).await.status, 200);
+    assert_eq!(post(&served, nested_json(99)).await.status, 200);
     for depth in [101, 127, 1000, 100_000] {
-        refused(&served, nested(depth), "").await;
+        refused(&served, nested_json(depth), "").await;
     }
     let unknown = format!("{{\"x\": {}", "[".repeat(100_000));
     refused(&served, unknown, "").await;
@@ -321,21 +365,6 @@ async fn messages_nest_a_hundred_deep_and_no_deeper_in_json() {
 #[tokio::test]
 async fn messages_nest_a_hundred_deep_and_no_deeper_in_binary() {
     let served = serve_kinds().await;
-    let nested = |depth: usize| {
-        let mut message = Vec::new();
-        for _ in 0..depth {
-            let mut outer = vec![0xf2, 0x01];
-            let mut left = message.len();
-            while left >= 0x80 {
-                outer.push(left as u8 | 0x80);
-                left >>= 7;
-            }
-            outer.push(left as u8);
-            outer.extend(&message);
-            message = outer;
-        }
-        message
-    };
     // Groups of field 98, which is not known, that never end.
     let groups = [0x93, 0x06].repeat(100_000);
     let mut connection = Http1::connect(&served.url).await;
