@@ -1,6 +1,6 @@
 //! What the ProtoJSON mapping asks and the message library's code does not do:
-//! an `Any` of an unknown type is an error, and so are a field that comes twice
-//! and a null among enums; and 32-bit integers may stand in quotes everywhere.
+//! an `Any` of an unknown type is an error, and so is a field that comes twice;
+//! and what serde would read by itself is read by the runtime where it knows more.
 
 use std::collections::BTreeSet;
 
@@ -76,62 +76,90 @@ fn assigned(statement: &Stmt) -> Option<Ident> {
         .then(|| variable.clone())
 }
 
-/// Has lists and maps of enums and of 32-bit integers read by the library's
-/// helpers for elements, which take what a single field takes, and no null.
+/// The well-known types of which a message itself does not know how it is read:
+/// the runtime does.
+const READ_BY_RUNTIME: [&str; 11] = [
+    "Any",
+    "BytesValue",
+    "DoubleValue",
+    "FloatValue",
+    "Int32Value",
+    "Int64Value",
+    "ListValue",
+    "Struct",
+    "UInt32Value",
+    "UInt64Value",
+    "Value",
+];
+
+/// Has what the library reads by serde alone read by a helper, where the type
+/// needs one: lists of 32-bit integers, maps, and some well-known types.
 struct ElementRules;
 
 impl VisitMut for ElementRules {
     fn visit_field_mut(&mut self, field: &mut syn::Field) {
-        for (from, to) in helpers_of(&field.ty) {
-            let from = format!("::buffa::json_helpers::{from}");
-            let to = format!("::buffa::json_helpers::{to}");
+        if let Some(helper) = helper_of(&field.ty) {
+            let from = "::buffa::json_helpers::null_as_default";
+            let to = format!("::buffa::json_helpers::{helper}");
             for attribute in &mut field.attrs {
                 if let syn::Meta::List(list) = &mut attribute.meta {
-                    list.tokens = with_literal(list.tokens.clone(), &from, &to);
+                    list.tokens = with_literal(list.tokens.clone(), from, &to);
                 }
             }
+        }
+        let is_read = |part: &str| field.attrs.iter().any(|a| text(a).contains(part));
+        if holds_message(&field.ty) && is_read("serde") && !is_read("with =") {
+            field.attrs.push(syn::parse_quote! {
+                #[serde(deserialize_with = "::buffa::json_helpers::message_field")]
+            });
         }
     }
 
     fn visit_impl_item_fn_mut(&mut self, function: &mut ImplItemFn) {
         visit_mut::visit_impl_item_fn_mut(self, function);
-        if function.sig.ident != "deserialize" {
-            return;
+        let library: syn::Block = syn::parse_quote!({ ::buffa::json_helpers::null_as_default(d) });
+        if function.sig.ident == "deserialize"
+            && text(&library) == text(&function.block)
+            && let Some(helper) = helper_of(&function.sig.output)
+            && let Ok(call) = syn::parse_str(&format!("{{ ::buffa::json_helpers::{helper}(d) }}"))
+        {
+            function.block = call;
         }
-        for (from, to) in helpers_of(&function.sig.output) {
-            if calls(from).is_some_and(|library| text(&library) == text(&function.block))
-                && let Some(block) = calls(to)
-            {
-                function.block = block;
-            }
+    }
+
+    fn visit_expr_method_call_mut(&mut self, call: &mut syn::ExprMethodCall) {
+        visit_mut::visit_expr_method_call_mut(self, call);
+        if call.method == "next_value" && call.turbofish.as_ref().is_some_and(holds_message) {
+            let map = &call.receiver;
+            *call = syn::parse_quote! {
+                #map.next_value_seed(::buffa::json_helpers::MessageFieldSeed::default())
+            };
         }
     }
 }
 
-/// A body that calls a helper: a module's function, or a function itself.
-fn calls(helper: &str) -> Option<syn::Block> {
-    let is_function = helper == "null_as_default" || helper.ends_with("::deserialize");
-    let end = if is_function { "" } else { "::deserialize" };
-    syn::parse_str(&format!("{{ ::buffa::json_helpers::{helper}{end}(d) }}")).ok()
+/// Whether a field's type is one message of a type that the runtime reads.
+fn holds_message(field: &impl ToTokens) -> bool {
+    let code = text(field);
+    code.contains("MessageField <") && READ_BY_RUNTIME.iter().any(|name| names(&code, name))
 }
 
-/// The helpers for a type of field, each with the one to take in its place.
-fn helpers_of(field: &impl ToTokens) -> &'static [(&'static str, &'static str)] {
+/// The helper for a type of field that the library would read by serde alone.
+fn helper_of(field: &impl ToTokens) -> Option<&'static str> {
     let code = text(field);
     let has = |part: &str| code.contains(part);
-    if has("Vec < i32 >") || has("Vec < u32 >") {
-        &[("null_as_default", "proto_seq::deserialize")]
-    } else if has("HashMap <") && (has(", i32 >") || has(", u32 >")) {
-        &[
-            ("null_as_default", "proto_map::deserialize"),
-            ("string_key_map", "proto_map"),
-        ]
-    } else if has("EnumValue <") && !has("NullValue") {
-        // Of `NullValue`, null is the one value.
-        &[("repeated_enum", "proto_seq"), ("map_enum", "proto_map")]
-    } else {
-        &[]
+    if has("HashMap <") {
+        return Some("proto_map::deserialize");
     }
+    let is_special =
+        has("< i32 >") || has("< u32 >") || READ_BY_RUNTIME.iter().any(|name| names(&code, name));
+    (has("Vec <") && is_special).then_some("proto_seq::deserialize")
+}
+
+/// Whether code names this well-known type.
+fn names(code: &str, name: &str) -> bool {
+    let path = format!(":: buffa_types :: google :: protobuf :: {name} ");
+    format!("{code} ").contains(&path)
 }
 
 /// The tokens with the string `from` replaced by the string `to`.

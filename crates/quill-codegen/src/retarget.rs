@@ -1,7 +1,7 @@
 //! Points the message library's code at the one crate that a user depends on.
 
 use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
-use quote::quote;
+use quote::{format_ident, quote};
 
 use crate::error::Error;
 
@@ -17,7 +17,12 @@ const SERDE_PATHS: [&str; 5] = [
     "default",
 ];
 
-/// Rewrites `::buffa::X` to `<runtime>::buffa::X`, and the same for its kin.
+/// The module of the message library in whose place the runtime has its own,
+/// and what it is called there.
+const JSON: (&str, &str) = ("json_helpers", "json");
+
+/// Rewrites `::buffa::X` to `<runtime>::buffa::X`, and the same for its kin;
+/// `::buffa::json_helpers` becomes `<runtime>::json`.
 #[derive(Clone, Debug)]
 pub(crate) struct Retarget {
     /// The runtime's module as text, for paths in string literals.
@@ -67,8 +72,13 @@ impl Retarget {
             if let Some(name) = leading_path(&trees, i).filter(|_| starts_path(&out)) {
                 out.extend(self.tokens.clone());
                 out.extend(trees.get(i..i + 2).into_iter().flatten().cloned());
-                out.push(name.clone());
                 i += 3;
+                if is_json(name, trees.get(i..)) {
+                    out.push(TokenTree::Ident(format_ident!("{}", JSON.1)));
+                    i += 3;
+                } else {
+                    out.push(name.clone());
+                }
                 continue;
             }
             let TokenTree::Group(group) = tree else {
@@ -131,11 +141,38 @@ impl Retarget {
     fn rewrite_literal(&self, literal: &Literal) -> Option<Literal> {
         let text = literal.to_string();
         let path = text.strip_prefix('"')?.strip_suffix('"')?;
-        let name = path.strip_prefix("::")?.split("::").next()?;
-        CRATES
-            .contains(&name)
-            .then(|| Literal::string(&format!("{}{path}", self.text)))
+        let mut names = path.strip_prefix("::")?.split("::");
+        let name = names.next()?;
+        if !CRATES.contains(&name) {
+            return None;
+        }
+        let path = match (name, names.next()) {
+            ("buffa", Some(module)) if module == JSON.0 => {
+                let rest: Vec<&str> = [JSON.1].into_iter().chain(names).collect();
+                format!("{}::{}", self.text, rest.join("::"))
+            }
+            _ => format!("{}{path}", self.text),
+        };
+        Some(Literal::string(&path))
     }
+}
+
+/// Whether the path that starts with the crate `name` goes on with the module
+/// that the runtime has its own of.
+fn is_json(name: &TokenTree, rest: Option<&[TokenTree]>) -> bool {
+    let is_buffa = matches!(name, TokenTree::Ident(name) if name == "buffa");
+    let module = match rest {
+        Some(
+            [
+                TokenTree::Punct(a),
+                TokenTree::Punct(b),
+                TokenTree::Ident(module),
+                ..,
+            ],
+        ) if a.as_char() == ':' && b.as_char() == ':' => module,
+        _ => return false,
+    };
+    is_buffa && module == JSON.0
 }
 
 /// The crate's name in `::name`, if that stands at `i` and is one of ours.
@@ -219,6 +256,19 @@ mod tests {
     fn other_paths_stay() {
         let source = "self::buffa::A; super::r#type::serde::B; x::serde::C; ::core::D; buffa::E";
         same(source, source);
+    }
+
+    #[test]
+    fn json_helpers_are_the_runtimes() {
+        same(
+            "::buffa::json_helpers::int32::deserialize(d); ::buffa::json::A; ::serde::json_helpers::B",
+            "::quill::__private::json::int32::deserialize(d); ::quill::__private::buffa::json::A; \
+             ::quill::__private::serde::json_helpers::B",
+        );
+        same(
+            "struct A { #[serde(with = \"::buffa::json_helpers::int32\", default = \"::buffa::json_helpers::f\")] f: u8 }",
+            "struct A { #[serde(with = \"::quill::__private::json::int32\", default = \"::quill::__private::json::f\")] f: u8 }",
+        );
     }
 
     #[test]

@@ -16,6 +16,9 @@ mod buffa_view_codec;
 #[cfg(feature = "buffa")]
 mod deep_stack;
 #[cfg(feature = "buffa")]
+#[doc(hidden)]
+pub mod json;
+#[cfg(feature = "buffa")]
 mod json_limits;
 #[cfg(feature = "buffa")]
 pub use any_types::{HoldsAny, register_types};

@@ -34,6 +34,9 @@ pub use call::{
 pub use cancellation::{Cancellation, Cancelled};
 pub use code::Code;
 #[cfg(feature = "buffa")]
+#[doc(hidden)]
+pub use codec::json;
+#[cfg(feature = "buffa")]
 pub use codec::{BuffaCodec, BuffaViewCodec, HoldsAny, register_types};
 pub use codec::{Codec, CodecError, DecodeLimits, Encodable, Format, Outgoing, RawCodec};
 pub use context::{CallContext, Scoped};

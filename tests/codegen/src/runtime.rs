@@ -11,7 +11,7 @@ pub use futures_core::Stream;
 use futures_util::stream::{self, StreamExt as _};
 pub use quill_core::{
     BuffaCodec, BuffaViewCodec, Codec, Error, HeldStream, HoldsAny, Idempotency,
-    IntoStreamingRequest, Method, MethodKind, Request, Response, Streaming, register_types,
+    IntoStreamingRequest, Method, MethodKind, Request, Response, Streaming, json, register_types,
 };
 use quill_core::{CodecError, DecodeLimits, Format, Inbound, MessageEncoding};
 pub use {buffa, buffa_descriptor, buffa_types, serde};

@@ -10,6 +10,8 @@ use ::buffa::type_registry::{JsonAnyEntry, TypeRegistry, set_type_registry};
 use ::buffa::{Message, MessageField, ProtoBox};
 use buffa_types::google::protobuf::Any;
 
+use super::json;
+
 /// A function that names a package's types: the generated `register_types`.
 type Register = fn(&mut TypeRegistry);
 
@@ -45,6 +47,7 @@ pub(super) fn register_well_known() {
 fn install(packages: &[Register]) {
     let mut types = TypeRegistry::new();
     buffa_types::register_wkt_types(&mut types);
+    json::register(&mut types);
     // In place of the library's entry, which lets an unknown type through.
     types.register_json_any(JsonAnyEntry {
         type_url: Any::TYPE_URL,
@@ -54,7 +57,8 @@ fn install(packages: &[Register]) {
             serde_json::to_value(&inner).map_err(|error| error.to_string())
         },
         from_json: |value| {
-            let inner: Any = serde_json::from_value(value).map_err(|error| error.to_string())?;
+            let inner: Any =
+                json::read(value).map_err(|error: serde_json::Error| error.to_string())?;
             inner.check_types()?;
             inner.try_encode_to_vec().map_err(|error| error.to_string())
         },

@@ -4,9 +4,11 @@ use ::buffa::{DecodeError, DecodeOptions, Message, MessageName};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_path_to_error::Track;
 
 use super::any_types;
 use super::deep_stack;
+use super::json;
 use super::json_limits;
 use super::{Codec, CodecError, DecodeLimits, Format};
 use crate::error::{Detail, Error, ErrorDetail};
@@ -93,17 +95,18 @@ fn decode_json<T: DeserializeOwned + Send + 'static>(
     Ok(message)
 }
 
-fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
+fn parse_json<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<T, CodecError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let message = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        let inner = error.into_inner();
+    let mut track = Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(&mut deserializer, &mut track);
+    let message = json::read(tracked).map_err(|error| {
+        let path = track.path().to_string();
         if path == "." {
             CodecError::new(format!(
-                "the message is no valid JSON for its type: {inner}"
+                "the message is no valid JSON for its type: {error}"
             ))
         } else {
-            CodecError::new(format!("JSON field {path:?}: {inner}"))
+            CodecError::new(format!("JSON field {path:?}: {error}"))
         }
     })?;
     deserializer
