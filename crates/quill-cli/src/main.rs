@@ -5,6 +5,7 @@ mod command;
 mod demo;
 mod failure;
 mod input;
+mod json_check;
 mod message_type;
 mod output;
 mod schema;

@@ -8,6 +8,9 @@ use buffa_descriptor::{DescriptorPool, DynamicMessage, DynamicMessageSeed, Messa
 use bytes::{BufMut, Bytes, BytesMut};
 use quill::{Codec, CodecError, DecodeLimits, Format};
 use serde::de::DeserializeSeed;
+use serde_path_to_error::Track;
+
+use crate::json_check::MessageCheck;
 
 /// A message type of a schema.
 #[derive(Clone)]
@@ -38,25 +41,14 @@ impl MessageType {
         json: &[u8],
         ignore_unknown: bool,
     ) -> Result<DynamicMessage, CodecError> {
+        let check = MessageCheck {
+            pool: &self.pool,
+            index: self.index,
+        };
+        read_whole(check, json)?;
         let seed = DynamicMessageSeed::new(Arc::clone(&self.pool), self.index)
             .ignore_unknown_fields(ignore_unknown);
-        let mut json = serde_json::Deserializer::from_slice(json);
-        let mut track = serde_path_to_error::Track::new();
-        let message = seed
-            .deserialize(serde_path_to_error::Deserializer::new(
-                &mut json, &mut track,
-            ))
-            .map_err(|error| {
-                let path = track.path().to_string();
-                CodecError::new(if path == "." {
-                    error.to_string()
-                } else {
-                    format!("field {path:?}: {error}")
-                })
-            })?;
-        json.end()
-            .map_err(|error| CodecError::new(format!("after the message: {error}")))?;
-        Ok(message)
+        read_whole(seed, json)
     }
 
     /// Reads one message in the binary format.
@@ -75,6 +67,27 @@ impl MessageType {
                 CodecError::new(format!("the message is no valid {name}: {error}"))
             })
     }
+}
+
+/// Reads a text of JSON to its end. The error names the field's path.
+fn read_whole<'de, S: DeserializeSeed<'de>>(
+    seed: S,
+    json: &'de [u8],
+) -> Result<S::Value, CodecError> {
+    let mut json = serde_json::Deserializer::from_slice(json);
+    let mut track = Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+    let read = seed.deserialize(tracked).map_err(|error| {
+        let path = track.path().to_string();
+        CodecError::new(if path == "." {
+            error.to_string()
+        } else {
+            format!("field {path:?}: {error}")
+        })
+    })?;
+    json.end()
+        .map_err(|error| CodecError::new(format!("after the message: {error}")))?;
+    Ok(read)
 }
 
 impl Codec<DynamicMessage> for MessageType {

@@ -6,6 +6,7 @@ mod compat;
 mod curl;
 mod errors;
 #[cfg(unix)]
+mod json;
 mod lifecycle;
 #[cfg(unix)]
 mod readme;
