@@ -60,6 +60,10 @@ instructions:
 compare-frames *args:
     compare/run frames {{ args }}
 
+# Keys, limits, metrics and compression beside plain ones, in one run; wants valgrind
+compare-middleware *args:
+    compare/run middleware {{ args }}
+
 # Servers and clients beside tonic, connectrpc, hyper, grpc-go and nghttpd, in one run; wants h2load, valgrind, strace and Go
 compare-rpc *args:
     compare/run rpc {{ args }}

@@ -12,7 +12,7 @@ use quill_core::{
 /// The messages of a request, as a client's layers see them.
 pub enum Messages {
     /// The one message.
-    One(Box<dyn Outgoing>),
+    One(Box<dyn Outgoing + Send>),
     /// The stream of messages.
     Many(Pin<Box<dyn Outbound>>),
 }

@@ -420,7 +420,7 @@ pub enum Incoming {
 /// The messages of an answer, on the server.
 pub enum Reply {
     /// The one message.
-    One(Box<dyn Outgoing>),
+    One(Box<dyn Outgoing + Send>),
     /// The stream of messages.
     Many(Pin<Box<dyn Outbound>>),
 }

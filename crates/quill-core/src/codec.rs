@@ -114,7 +114,7 @@ pub trait Codec<T>: Clone + Send + Sync + 'static {
 }
 
 /// A message on its way out, with its codec: what the wire encodes.
-pub trait Outgoing: Send {
+pub trait Outgoing {
     /// Appends the encoded message to `out`.
     ///
     /// # Errors

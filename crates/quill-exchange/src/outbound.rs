@@ -47,12 +47,12 @@ where
 }
 
 /// One message, for a half whose kind has one.
-pub struct UnaryOutbound(Option<Box<dyn Outgoing>>);
+pub struct UnaryOutbound(Option<Box<dyn Outgoing + Send>>);
 
 impl UnaryOutbound {
     /// This message alone.
     #[must_use]
-    pub fn new(message: Box<dyn Outgoing>) -> Self {
+    pub fn new(message: Box<dyn Outgoing + Send>) -> Self {
         Self(Some(message))
     }
 }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use quill_core::{
-    Budget, CallContext, Cancellation, Deadline, Error, Incoming, MessageEncoding, Metadata,
+    Budget, CallContext, Cancellation, Code, Deadline, Error, Incoming, MessageEncoding, Metadata,
     Outbound, Reply, Request, RequestParts, Response, ResponseHead,
 };
 use quill_exchange::{
@@ -20,6 +20,7 @@ use quill_wire::{Call, Encode, Encoder, Out, Refusal, Side, Wire, WireOptions};
 use tokio::time::Sleep;
 
 use crate::handler::HandlerFuture;
+use crate::middleware::metrics::Metering;
 use crate::routes::Routes;
 use crate::stack::Stack;
 
@@ -42,6 +43,7 @@ struct Shared {
     allowed: Allowed,
     /// Fires when the server begins to drain.
     draining: Cancellation,
+    metering: Metering,
 }
 
 /// What a server allows its callers, beside what the wire does.
@@ -70,7 +72,16 @@ impl Dispatch {
             allowed,
             draining,
             fallback,
+            metering: Metering::default(),
         }))
+    }
+
+    /// Counts what never reaches the stack. To be set before it is cloned.
+    pub(crate) fn with_metering(mut self, metering: Metering) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.0) {
+            shared.metering = metering;
+        }
+        self
     }
 }
 
@@ -119,7 +130,7 @@ impl Shared {
         } = request;
         let (call, valid) = match wire.open(&head, method, Arc::clone(&self.options)) {
             Ok(opened) => opened,
-            Err(refusal) => return Err(at_once(refuse(wire, refusal))),
+            Err(refusal) => return Err(at_once(self.refuse(wire, refusal, Some(index)))),
         };
         // Another server's connections have no budgets; this server's holds them all.
         let budget = budget.unwrap_or_else(|| self.allowed.budget.clone());
@@ -136,6 +147,10 @@ impl Shared {
     }
 
     fn answer_elsewhere(&self, wire: Wire, request: HttpRequest) -> AnswerFuture {
+        if let Some(HttpResponse { head, body }) = self.metering.page(&request.head) {
+            let body = ReplyBody::Other(Box::pin(body));
+            return at_once(HttpResponse { head, body });
+        }
         if let Some(fallback) = &self.fallback {
             let answer = fallback(request);
             return Box::pin(async move {
@@ -151,7 +166,26 @@ impl Shared {
         } else {
             Refusal::PathNotCanonical
         };
-        at_once(refuse(wire, refusal))
+        at_once(self.refuse(wire, refusal, None))
+    }
+
+    /// Answers what is no call. It is counted by the code that comes closest.
+    fn refuse(
+        &self,
+        wire: Wire,
+        refusal: Refusal,
+        route: Option<usize>,
+    ) -> HttpResponse<ReplyBody> {
+        let code = match refusal {
+            Refusal::UnknownPath | Refusal::HttpVersion => Code::Unimplemented,
+            Refusal::PathNotCanonical | Refusal::HttpMethod(_) | Refusal::MediaType => {
+                Code::InvalidArgument
+            }
+        };
+        self.metering.refused(route, code);
+        let mut out = Out::new();
+        wire.refuse(refusal, &mut out);
+        whole(out)
     }
 }
 
@@ -232,6 +266,9 @@ impl Exchange {
     }
 
     fn reply(&mut self, result: Result<Response<Reply>, Error>) -> HttpResponse<ReplyBody> {
+        if let Err(error) = &result {
+            self.work.note_refusal(error);
+        }
         // What is left of the request, and of a handler that a deadline or a panic
         // ended, goes before the answer's head is made: on HTTP/1.1 that head says
         // whether the connection can take another request.
@@ -284,6 +321,7 @@ impl Exchange {
             parts,
             ..
         } = work;
+        let route = parts.route;
         let mut encoder = call.encoder(Side::Server);
         let mut out = Out::new();
         let credits = Credits::new(window, receiver);
@@ -292,7 +330,9 @@ impl Exchange {
         let token = guard.as_ref().map(|guard| guard.0.clone());
         let start: StartFuture = Box::pin(async move {
             let incoming = if one {
-                Incoming::One(inbound.one().await?)
+                let one = inbound.one().await;
+                let refused = |error: &Error| shared.metering.refused(Some(route), error.code());
+                Incoming::One(one.inspect_err(refused)?)
             } else {
                 Incoming::Many(Box::pin(inbound))
             };
@@ -350,6 +390,14 @@ struct Work {
 }
 
 impl Work {
+    /// Counts a call that failed before it reached the stack.
+    fn note_refusal(&self, error: &Error) {
+        if self.handling.is_none() {
+            let metering = &self.shared.metering;
+            metering.refused(Some(self.parts.route), error.code());
+        }
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<Reply>, Error>> {
         loop {
             if let Some(handling) = &mut self.handling {
@@ -391,12 +439,6 @@ fn write_failure(streams: bool, encoder: &mut Encoder, error: &Error, out: &mut 
     } else {
         encoder.unary(Err(error), &none, &none, out);
     }
-}
-
-fn refuse(wire: Wire, refusal: Refusal) -> HttpResponse<ReplyBody> {
-    let mut out = Out::new();
-    wire.refuse(refusal, &mut out);
-    whole(out)
 }
 
 fn whole(mut out: Out) -> HttpResponse<ReplyBody> {

@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use quill_core::{Budget, Cancellation};
-use quill_transport::{Drained, HttpServer, Running};
+use quill_transport::{Drained, HttpServer, Listener, Running};
 
 use crate::builder::ServerBuilder;
 use crate::error::ServeError;
 use crate::http_service::Front;
+use crate::middleware::metrics::PageService;
 
 /// Where a server begins: [`Server::builder`].
 ///
@@ -42,6 +43,7 @@ pub struct BoundServer {
     front: Front,
     budget: Budget,
     drain: Drain,
+    metrics: Option<(HttpServer, PageService)>,
 }
 
 /// How a server ends.
@@ -60,7 +62,14 @@ impl BoundServer {
             front,
             budget,
             drain,
+            metrics: None,
         }
+    }
+
+    /// Answers with metrics on an address of its own.
+    pub(crate) fn with_metrics_page(mut self, listener: Listener, page: PageService) -> Self {
+        self.metrics = Some((HttpServer::new(listener), page));
+        self
     }
 
     /// The address of its first TCP socket, with the port it got; `None` with
@@ -103,6 +112,7 @@ impl BoundServer {
             running: self.http.start(self.front),
             budget: self.budget,
             drain: self.drain,
+            metrics: self.metrics.map(|(http, page)| http.start(page)),
         }
     }
 }
@@ -121,6 +131,7 @@ pub struct RunningServer {
     running: Running,
     budget: Budget,
     drain: Drain,
+    metrics: Option<Running>,
 }
 
 impl RunningServer {
@@ -137,10 +148,19 @@ impl RunningServer {
         self.budget.held_bytes()
     }
 
-    /// Drains as [`BoundServer::serve_until`] does.
+    /// The address of the metrics page, where it has one of its own.
+    #[must_use]
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref()?.local_addr()
+    }
+
+    /// Drains as [`BoundServer::serve_until`] does. Metrics can be read until the
+    /// drain is done.
     pub async fn shutdown(self) -> Drained {
         self.drain.begun.cancel();
-        self.running.shutdown(self.drain.limit).await
+        let drained = self.running.shutdown(self.drain.limit).await;
+        drop(self.metrics);
+        drained
     }
 }
 

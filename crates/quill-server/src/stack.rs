@@ -110,6 +110,6 @@ impl Stack {
     }
 }
 
-fn of_layer(error: BoxError) -> Error {
+pub(crate) fn of_layer(error: BoxError) -> Error {
     from_layer(error, "the server is at its limit of concurrent calls")
 }

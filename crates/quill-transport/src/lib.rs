@@ -29,5 +29,6 @@ pub use error::{TransportError, TransportErrorKind};
 pub use exchange::{HttpRequest, HttpResponse, Service};
 pub use listener::{BindError, Listener};
 pub use server::{
-    CONNECTION_HELD_BYTES_MAX, Drained, HttpServer, HttpVersions, Running, ServerOptions,
+    CONNECTION_HELD_BYTES_MAX, ConnectionCounts, Drained, HttpServer, HttpVersions, Running,
+    ServerOptions,
 };

@@ -2,6 +2,7 @@
 
 mod activity;
 mod connection;
+mod counts;
 mod crowd;
 mod delivery;
 mod h2;
@@ -9,6 +10,7 @@ mod options;
 mod responder;
 mod unread;
 
+pub use counts::ConnectionCounts;
 pub use options::{HttpVersions, ServerOptions};
 
 use std::fmt;
@@ -47,6 +49,7 @@ pub struct HttpServer {
     tls: Option<ServerTls>,
     budget: Option<Budget>,
     connection_bytes_max: usize,
+    counts: Option<ConnectionCounts>,
 }
 
 impl HttpServer {
@@ -59,6 +62,7 @@ impl HttpServer {
             tls: None,
             budget: None,
             connection_bytes_max: usize::MAX,
+            counts: None,
         }
     }
 
@@ -85,6 +89,13 @@ impl HttpServer {
     pub fn with_budget(mut self, budget: Budget, connection_bytes_max: usize) -> Self {
         self.budget = Some(budget);
         self.connection_bytes_max = connection_bytes_max;
+        self
+    }
+
+    /// Counts the connections in `counts`.
+    #[must_use]
+    pub fn with_counts(mut self, counts: ConnectionCounts) -> Self {
+        self.counts = Some(counts);
         self
     }
 
@@ -145,7 +156,14 @@ impl HttpServer {
                 if crowd.len() < connections_max {
                     let mut connection = template.clone();
                     connection.activity = Activity::new();
-                    crowd.admit(connection.activity.clone(), connection.serve(socket));
+                    let activity = connection.activity.clone();
+                    match self.counts.as_ref().map(ConnectionCounts::count) {
+                        Some(counted) => crowd.admit(activity, async move {
+                            connection.serve(socket).await;
+                            drop(counted);
+                        }),
+                        None => crowd.admit(activity, connection.serve(socket)),
+                    }
                 } else {
                     waiting = Some(socket);
                     if !crowd.make_room() {

@@ -29,6 +29,7 @@ mod negotiate;
 mod out;
 mod plain;
 mod quill;
+mod retry_after;
 mod wire;
 
 pub use out::Out;

@@ -31,7 +31,8 @@
 //! examples run each of them.
 //!
 //! Features, all additive: `server` and `client`, both on by default; `br`,
-//! `deflate` and `snappy`, each an [`Encoding`] more for the builders' `encodings`.
+//! `deflate` and `snappy`, each an [`Encoding`] more for the builders' `encodings`;
+//! `redis`, for rate limits that servers share.
 
 mod include_proto;
 
@@ -41,7 +42,7 @@ pub use quill_core::{
     BuffaCodec, BuffaViewCodec, CallContext, Cancellation, Code, Codec, CodecError, Deadline,
     DecodeLimits, Detail, Error, ErrorDetail, Extensions, Format, HttpVersion, Idempotency,
     Incoming, Metadata, MetadataError, Method, MethodKind, Peer, Pushback, RawCodec, Reply,
-    Request, Response, Streaming,
+    Request, RequestParts, Response, Streaming,
 };
 pub use quill_wire::Protocol;
 
@@ -52,6 +53,10 @@ pub use quill_server::{
     BoundServer, Cors, Handler, Routes, RpcLayers, RunningServer, ServeError, Server,
     ServerBuilder, Service, shutdown_signal,
 };
+
+/// What stands before handlers in production.
+#[cfg(feature = "server")]
+pub use quill_server::{auth, metrics, rate_limit};
 
 pub use quill_transport::{
     ClientOptions, Drained, Http2Engine, HttpVersions, Listener, ServerOptions, TransportError,

@@ -1,5 +1,6 @@
 //! Calls between Quill's server and client over real sockets.
 
+mod auth;
 mod budgets;
 mod building;
 mod cases;
@@ -10,9 +11,11 @@ mod error_bodies;
 mod layers;
 mod limits;
 mod matrix;
+mod metrics;
 mod mounting;
 mod passing_on;
 mod peer;
 mod probe;
 mod progress;
+mod rate_limit;
 mod versions;

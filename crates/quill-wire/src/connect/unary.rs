@@ -20,7 +20,7 @@ use crate::wire::Opened;
 
 use super::error::{DOCUMENT_BYTES_MAX, of_status, status_of};
 use super::{JSON, body, error, get, lossy, timeout};
-use crate::fields;
+use crate::{fields, retry_after};
 
 const CONTENT_TYPE_PREFIX: &str = "application/";
 
@@ -178,6 +178,7 @@ impl UnaryEncoder {
                 headers.append("accept-encoding", accepted);
             }
         }
+        retry_after::put_seconds(error, headers);
         fields::put(leading, headers);
         fields::put(error.metadata(), headers);
         fields::put_trailers(trailers, headers);

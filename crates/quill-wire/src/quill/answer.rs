@@ -9,10 +9,10 @@ use super::credits::{CREDITS, Credits};
 use super::media::Media;
 use super::problem::{self, Occurrence};
 use super::{encoding, prism, status};
-use crate::fields;
 use crate::negotiate::PROBLEM_JSON;
 use crate::out::Out;
 use crate::protocol::{Call, Side, Wire};
+use crate::{fields, retry_after};
 
 /// What the heads of one call's answer say, whatever the answer is.
 #[derive(Debug)]
@@ -90,11 +90,7 @@ impl Answer {
         if self.is_get {
             headers.append("cache-control", "no-store");
         }
-        let is_set = error.metadata().all("retry-after").next().is_some();
-        if let Some(delay) = error.retry_after().filter(|_| !is_set) {
-            let seconds = problem::retry_after_seconds(delay);
-            headers.append("retry-after", seconds.to_string());
-        }
+        retry_after::put_seconds(error, headers);
         fields::put(metadata, headers);
         fields::put(error.metadata(), headers);
         fields::put_trailers(trailers, headers);

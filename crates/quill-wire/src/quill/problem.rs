@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::status;
 use crate::base64;
+use crate::retry_after;
 
 /// What goes before a code's name, in kebab case, in a problem's `type`.
 const TYPE_PREFIX: &str = "https://quill.dev/errors/";
@@ -91,7 +92,7 @@ fn write(error: &Error, status: u16, at: Occurrence<'_>, details: &[TypedDetail<
         quill_proto_detail_base64: first.map(|detail| detail.value.as_str()),
         details,
         trace_id: at.trace_id,
-        retry_after_ms: error.retry_after().map(millis),
+        retry_after_ms: error.retry_after().map(retry_after::millis),
     };
     // A struct of strings and numbers always has a JSON form.
     serde_json::to_vec(&document).unwrap_or_default()
@@ -104,17 +105,6 @@ fn title(name: &str) -> String {
         first.make_ascii_uppercase();
     }
     title
-}
-
-fn millis(delay: Duration) -> u64 {
-    u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
-}
-
-/// The value of `retry-after`: whole seconds, rounded up (RFC 9110, 10.2.3).
-pub(super) fn retry_after_seconds(delay: Duration) -> u64 {
-    delay
-        .as_secs()
-        .saturating_add(u64::from(delay.subsec_nanos() > 0))
 }
 
 /// The error that a document holds; `None` for bytes that are no JSON object.
@@ -317,13 +307,6 @@ mod tests {
             "00-4bf92f3577b34da6a3ce929d0e0e4736",
         ] {
             assert_eq!(of(parent), None, "{parent}");
-        }
-    }
-
-    #[test]
-    fn retry_after_is_rounded_up() {
-        for (millis, seconds) in [(0, 0), (300, 1), (1_000, 1), (1_200, 2)] {
-            assert_eq!(retry_after_seconds(Duration::from_millis(millis)), seconds);
         }
     }
 }

@@ -59,7 +59,7 @@ mod resolve;
 pub use client::{ClientIpSource, IPV6_PREFIX_DEFAULT, MissingClientIdentity, ResolvedClient};
 pub use config::{ClientIpConfig, MissingClientPolicy};
 pub use net::{ClientIpError, IpNet};
-pub use resolve::resolve_client_identity;
+pub use resolve::{resolve_client_identity, resolve_client_identity_in};
 
 #[cfg(all(test, not(throttle_loom)))]
 mod tests;

@@ -26,13 +26,58 @@ pub fn resolve_client_identity(
     peer: Option<IpAddr>,
     config: &ClientIpConfig,
 ) -> Result<ResolvedClient, MissingClientIdentity> {
+    resolve(peer, config, |config| match config.only_line(headers) {
+        Some(line) => config.client(std::iter::once(line.as_bytes())),
+        None => {
+            let lines = headers.get_all(config.header()).into_iter().rev();
+            config.client(lines.map(HeaderValue::as_bytes))
+        }
+    })
+}
+
+/// As [`resolve_client_identity`], for requests that are not of `http`'s types:
+/// `lines` gives all values of the header with the (lower-case) name it is given,
+/// in the order they came in.
+///
+/// # Errors
+///
+/// If there is no `peer`.
+pub fn resolve_client_identity_in<'a, L: Iterator<Item = &'a [u8]>>(
+    lines: impl FnOnce(&'a str) -> L,
+    peer: Option<IpAddr>,
+    config: &'a ClientIpConfig,
+) -> Result<ResolvedClient, MissingClientIdentity> {
+    resolve(peer, config, |config| {
+        let mut lines = lines(config.header().as_str());
+        match (lines.next(), lines.next()) {
+            (first, None) => config.client(first.into_iter()),
+            (first, second) => {
+                let all = first.into_iter().chain(second).chain(lines);
+                let all: Vec<&[u8]> = all.collect();
+                config.client(all.into_iter().rev())
+            }
+        }
+    })
+}
+
+/// By the rules, once a trusted peer's header was looked at.
+#[inline]
+fn resolve<'a>(
+    peer: Option<IpAddr>,
+    config: &'a ClientIpConfig,
+    named: impl FnOnce(&'a ClientIpConfig) -> Result<IpAddr, Unusable>,
+) -> Result<ResolvedClient, MissingClientIdentity> {
     let peer = peer.ok_or(MissingClientIdentity)?.to_canonical();
-    let named = if config.trusts(peer) {
-        config.named(headers, peer)
+    let by_header = if config.trusts(peer) {
+        let named = named(config);
+        if named.is_err() {
+            warn_once(peer);
+        }
+        named.ok()
     } else {
         None
     };
-    Ok(match named {
+    Ok(match by_header {
         Some(ip) => ResolvedClient {
             ip,
             source: ClientIpSource::ForwardedHeader,
@@ -53,45 +98,45 @@ impl ClientIpConfig {
         self.trusted_proxies.iter().any(|net| net.contains(ip))
     }
 
-    /// The client that the trusted `peer` names.
-    #[inline(never)]
-    fn named(&self, headers: &HeaderMap, peer: IpAddr) -> Option<IpAddr> {
-        let named = match &self.trusted_header {
-            None => self.client(headers, &X_FORWARDED_FOR, &List),
-            Some(name) if *name == http::header::FORWARDED => {
-                self.client(headers, name, &Forwarded)
-            }
-            Some(name) => self.client(headers, name, &List),
-        };
-        if named.is_err() {
-            warn_once(peer);
-        }
-        named.ok()
+    #[inline]
+    fn header(&self) -> &HeaderName {
+        self.trusted_header.as_ref().unwrap_or(&X_FORWARDED_FOR)
     }
 
-    fn client(
-        &self,
-        headers: &HeaderMap,
-        name: &HeaderName,
-        grammar: &impl Grammar,
-    ) -> Result<IpAddr, Unusable> {
-        match only_line(headers, name) {
-            Some(line) => self.walk(std::iter::once(line), grammar),
-            None => self.walk(headers.get_all(name).into_iter().rev(), grammar),
+    /// The client that the header's lines name, the last one first.
+    #[inline(never)]
+    fn client<'a>(&self, lines: impl Iterator<Item = &'a [u8]>) -> Result<IpAddr, Unusable> {
+        if *self.header() == http::header::FORWARDED {
+            self.walk(lines, &Forwarded)
+        } else {
+            self.walk(lines, &List)
         }
+    }
+
+    /// The header's line, where that is found by looking at each header: there is
+    /// one, and the headers are few. A map's look-up has the hash of the name to
+    /// wait for, which takes as long as some 25 headers.
+    fn only_line<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
+        if headers.len() > LOOKED_AT_MAX {
+            return None;
+        }
+        let name = self.header();
+        let mut lines = headers.iter().filter(|(other, _)| *other == name);
+        let (_, line) = lines.next()?;
+        lines.next().is_none().then_some(line)
     }
 
     /// Through the lines of the header, the last one first.
     #[inline]
     fn walk<'a>(
         &self,
-        lines: impl Iterator<Item = &'a HeaderValue>,
+        lines: impl Iterator<Item = &'a [u8]>,
         grammar: &impl Grammar,
     ) -> Result<IpAddr, Unusable> {
         let mut to_skip = self.num_trusted_hops;
         let mut leftmost = Err(Unusable);
         for line in lines {
-            for entry in line.as_bytes().rsplit(|byte| *byte == b',') {
+            for entry in line.rsplit(|byte| *byte == b',') {
                 let entry = entry.trim_ascii();
                 if entry.is_empty() {
                     continue;
@@ -113,18 +158,6 @@ impl ClientIpConfig {
         }
         leftmost
     }
-}
-
-/// The header's line, where that is found by looking at each header: there is
-/// one, and the headers are few. A map's look-up has the hash of the name to wait
-/// for, which takes as long as some 25 headers.
-fn only_line<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
-    if headers.len() > LOOKED_AT_MAX {
-        return None;
-    }
-    let mut lines = headers.iter().filter(|(other, _)| *other == name);
-    let (_, line) = lines.next()?;
-    lines.next().is_none().then_some(line)
 }
 
 #[cold]

@@ -24,7 +24,14 @@ fn resolve_named(config: &ClientIpConfig, name: &str, lines: &[&[u8]]) -> Resolv
         let value = http::HeaderValue::from_bytes(line).unwrap();
         headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value);
     }
-    resolve_client_identity(&headers, Some(ip(PROXY)), config).unwrap()
+    let client = resolve_client_identity(&headers, Some(ip(PROXY)), config).unwrap();
+    let of_name = |asked: &str| {
+        let is_same = asked.eq_ignore_ascii_case(name);
+        lines.iter().copied().filter(move |_| is_same)
+    };
+    let by_lines = resolve_client_identity_in(of_name, Some(ip(PROXY)), config);
+    assert_eq!(by_lines, Ok(client), "{lines:?}");
+    client
 }
 
 fn resolve(lines: &[&str]) -> String {

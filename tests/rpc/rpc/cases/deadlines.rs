@@ -24,11 +24,7 @@ async fn what_is_left_of_a_deadline_goes_with_the_calls_a_handler_makes() {
                 tokio::time::sleep(SPENT).await;
                 let response = onward.one(say("x")).await?;
                 let codec = BuffaCodec;
-                Ok(response.map(|message| {
-                    let reply: Box<dyn quill_core::Outgoing> =
-                        Box::new(Encodable { message, codec });
-                    Reply::One(reply)
-                }))
+                Ok(response.map(|message| Reply::One(Box::new(Encodable { message, codec }))))
             }
         };
         let middle = Server::builder()

@@ -1,0 +1,10 @@
+//! What stands before handlers in production.
+//!
+//! Each part is wired by one line of the server's builder and costs nothing where
+//! that line is missing.
+
+mod gate;
+
+pub mod auth;
+pub mod metrics;
+pub mod rate_limit;

@@ -1,0 +1,13 @@
+//! Tokens that OpenSSL signed by RSA, and the public halves of the keys: of 2048
+//! bits, and of 1024, which is too short. All are ann's, until 2033.
+
+pub(super) const KEYS: &str = r#"{"keys": [
+    {"kty": "RSA", "kid": "long", "e": "AQAB", "n": "z_Pwv4buyTTERD508a6gHQxtI_nygopsGnBdINttAiW0mZi9ZNqE-jRiyh2QpPdDf-5uxISDNmb0BptWWrSQtUw0Xr5gqiCvVQC-R2MKe6dOEHZ1YHIoljdThKuFQt2XndWSwW3N-3Bn9ZnRXfXtUBdVCnAvgbBlgZDmUOSRlsHrC57SNGLykoh8eyKwJ3C2FQvpOU9LVoYnyYXnXa91tPcoEZns7z7Z4q_VyBkxsl7oFqxyw_HmoI6kU_RQw2CY72YF1iSmbu3iqqCM88Uk4Pp5OFnnmO8XKoxf0nrbokAfjpol5NblSN7gBYeibGn5RBkBECI2BR_Bdqo_-GZ_HQ"},
+    {"kty": "RSA", "kid": "short", "e": "AQAB", "n": "uZ90-lYyqvBKBtxsvNkwB3C6TwLm1hdBe3uKW8sXMLoHlKE_IbZT61TOFf04HjEZU6CSoTSrmjXfcAV3Mv9ST8FsQSoQO4ebf2-GZacudpg0gso6dsXDlQ2SnkSuiaVTghGskb-Fmz_i_dNA0K4MDb1Non8GoYm8EtaCQ_Iqzyc"}
+]}"#;
+
+pub(super) const RS256: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImxvbmcifQ.eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlIiwiYXVkIjoib3JkZXJzIiwic3ViIjoiYW5uIiwiZXhwIjoyMDAwMDAwMDAwfQ.cF0wBaGc2wVoGH5fnt-PpU-p7TzC-97RlwDtlRbQomYkv5YXZejifW_qFsfnw6XyX3yPsenGSsP4zLRI_-aJG3Ifnia8339j1WuaEjkZTnHVag-rmIFlgWjcQHmDkK9YkUkgNARz4EaNnNzqa7IP6u7OFldZYy8_ZjIaDzQmQTvyCnsn-vfPBI2Mo4oNTRvfwHyCPKuzVU8OzuOTSJTaMFmetQt7VqzjCcJuL3ilCElvNZzrew6yp3N_58nPh0hwsXtOO0rQfFgP2MwEyrbPmplvRzeOW0Vaa2rrByXRO5OIVzZJKgxCjW-R6-r0DEnRnYlXMAJYKslub9VxPjtyNA";
+
+pub(super) const PS256: &str = "eyJhbGciOiJQUzI1NiIsImtpZCI6ImxvbmcifQ.eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlIiwiYXVkIjoib3JkZXJzIiwic3ViIjoiYW5uIiwiZXhwIjoyMDAwMDAwMDAwfQ.Q4qgLqXH5-Pl9CCNZl0lVx_GUvcbODSIXAXcgW-i6lcU72heIpzDSKtAY4Yea3MrD9M_Uan3SYh90a2pHIyWm3-C8UiQEvDvoxHznnuPq4zEZraPUfAJUK2RAL5E9TbOViXLUwBm7nQ0k7C0QYKmils-HRGMrCVd1OBWvrlz_uJa6KO0D8uo0gXGBpnpZPLRNo_NllTbzDKCYUViXcSFTCKm6JBQ20gOUHyt9tqgr57p5nOKPhqqlEicGUbZbKavi3lG4ZpiNLNrChcLpKkSaQmzewV2hIywonsFo-N8KP4tHfwibt2WW_PXNgM9smX4q0vFeNvrJs0qtu_fCeD8Bw";
+
+pub(super) const SHORT: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6InNob3J0In0.eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlIiwiYXVkIjoib3JkZXJzIiwic3ViIjoiYW5uIiwiZXhwIjoyMDAwMDAwMDAwfQ.KmIBD7AbTcT9qqervY9AoJ1hoB83XD62nNHX3eoE9Xh_svYDc1MXcWk5JkbCWBSxSpg1W5LBX62qOdstooXuGqdsdY7rk_PuNJIJ2coyN09m-k1XyDCXP7VPgFZFqrtLQ8m1S35g7W16NBef1n6fCvSfh-HT79nN8hmlrTVZYsU";

@@ -1,0 +1,30 @@
+//! What a server did, as numbers.
+//!
+//! A [`MetricsCollector`] counts calls, their ends by code, how long they took,
+//! their messages and bytes, connections, and what the limits decided.
+//! [`ServerBuilder::metrics`](crate::ServerBuilder::metrics) has a server fed into
+//! it; [`MetricsCollector::prometheus`] writes it in Prometheus' text format, and
+//! [`MetricsPage`] says where a server answers with that.
+//!
+//! Counting takes no lock, and threads do not meet: each has counters of its own,
+//! which are added up when somebody asks.
+
+mod collector;
+mod future;
+mod layer;
+mod limiter;
+mod metering;
+mod method;
+mod page;
+mod prometheus;
+mod record;
+mod sharded;
+mod streams;
+
+pub use collector::{MetricsCollector, MetricsSnapshot};
+pub use page::MetricsPage;
+
+pub(crate) use layer::MetricsLayer;
+pub(crate) use limiter::LimiterCounts;
+pub(crate) use metering::Metering;
+pub(crate) use page::PageService;

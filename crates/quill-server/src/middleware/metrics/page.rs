@@ -1,0 +1,97 @@
+//! Where a server answers with its metrics.
+
+use std::future::{Ready, ready};
+
+use quill_core::{HttpMethod, RequestHead, ResponseHead};
+use quill_transport::{Full, HttpRequest, HttpResponse, Listener, Service};
+
+use super::collector::MetricsCollector;
+use super::prometheus::CONTENT_TYPE;
+
+const PATH_DEFAULT: &str = "/metrics";
+
+/// Where a server answers Prometheus' scraper; nowhere unless set.
+#[derive(Debug)]
+pub struct MetricsPage {
+    pub(crate) path: String,
+    /// `None`: on the server's own address.
+    pub(crate) listener: Option<Listener>,
+}
+
+impl MetricsPage {
+    /// At `/metrics` of the server's own address, for whoever can reach it: behind
+    /// the HTTP-level layers and no others.
+    #[must_use]
+    pub fn here() -> Self {
+        Self {
+            path: PATH_DEFAULT.to_owned(),
+            listener: None,
+        }
+    }
+
+    /// At `/metrics` of an address of its own, which callers need not reach. It
+    /// speaks plain HTTP, answers nothing else, and ends with the server.
+    #[must_use]
+    pub fn on(listener: Listener) -> Self {
+        Self {
+            listener: Some(listener),
+            ..Self::here()
+        }
+    }
+
+    /// At another path, with its leading `/`.
+    #[must_use]
+    pub fn at(mut self, path: impl Into<String>) -> Self {
+        self.path = path.into();
+        self
+    }
+}
+
+/// Answers with a collector's metrics at one path, and 404 at others.
+#[derive(Clone, Debug)]
+pub(crate) struct PageService {
+    path: String,
+    collector: MetricsCollector,
+}
+
+impl PageService {
+    pub(crate) fn new(path: String, collector: MetricsCollector) -> Self {
+        Self { path, collector }
+    }
+
+    /// The answer to a request that is for the page; `None` to others.
+    pub(crate) fn answer(&self, request: &RequestHead) -> Option<HttpResponse<Full>> {
+        (request.path() == self.path).then(|| self.page(&request.method))
+    }
+
+    fn page(&self, method: &HttpMethod) -> HttpResponse<Full> {
+        if *method != HttpMethod::Get {
+            let mut response = status(405);
+            response.head.headers.append("allow", "GET");
+            return response;
+        }
+        let mut head = ResponseHead::new(200);
+        head.headers.append("content-type", CONTENT_TYPE);
+        head.headers.append("cache-control", "no-store");
+        HttpResponse {
+            head,
+            body: Full::new(self.collector.prometheus()),
+        }
+    }
+}
+
+impl Service for PageService {
+    type Body = Full;
+    type Future = Ready<HttpResponse<Full>>;
+
+    fn call(&self, request: HttpRequest) -> Self::Future {
+        ready(self.answer(&request.head).unwrap_or_else(|| status(404)))
+    }
+}
+
+fn status(status: u16) -> HttpResponse<Full> {
+    HttpResponse {
+        head: ResponseHead::new(status),
+        body: Full::default(),
+    }
+}
