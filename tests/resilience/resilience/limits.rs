@@ -47,7 +47,7 @@ async fn calls_over_the_rate_wait_for_their_turn_or_are_not_made() {
 async fn stock_tower_layers_wrap_calls() {
     let served = serve().await;
     for way in ways() {
-        let timeout = tower::timeout::TimeoutLayer::new(Duration::from_millis(100));
+        let timeout = tower::timeout::TimeoutLayer::new(Duration::from_millis(500));
         let client = client(
             way.builder(&served.url)
                 .layer(timeout)
