@@ -48,6 +48,10 @@ attack *args:
     cargo build --workspace --bin quill --bin quill-attack
     target/debug/quill-attack {{ args }}
 
+# Two million calls through clients with every layer, and what stays in memory; `just soak --calls N` for others
+soak *args="--calls 2000000":
+    cargo run -p quill-soak -- {{ args }}
+
 # Benches; arguments go to criterion, as in `just bench --save-baseline main`
 bench *args:
     cargo bench --workspace -- {{ args }}

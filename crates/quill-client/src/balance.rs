@@ -14,4 +14,5 @@ pub use outlier::Outliers;
 pub use settings::Balance;
 
 pub(crate) use balancer::{Balanced, Balancer};
+pub(crate) use kept::Failure;
 pub(crate) use source::Source;

@@ -5,6 +5,7 @@ mod blocks;
 mod commands;
 mod guide;
 mod performance;
+mod resilience;
 
 use std::path::{Path, PathBuf};
 

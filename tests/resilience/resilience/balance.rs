@@ -13,7 +13,7 @@ use quill_health::Status;
 use quill_tests_resilience::{Flaky, FlakyClient, FlakyRequest, FlakyServer};
 use tokio::time::Instant;
 
-use crate::peers::{Way, builder, client, closed_url, failing, serve_named, ways};
+use crate::peers::{Way, builder, client, closed_url, eventually, failing, serve_named, ways};
 
 /// How many of `calls` calls each server answered.
 async fn spread(client: &FlakyClient, calls: usize) -> BTreeMap<String, usize> {
@@ -128,7 +128,8 @@ async fn a_slow_server_gets_fewer_calls() {
             })
         })
         .collect();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let run = || a.flaky.runs("slow") + b.flaky.runs("slow");
+    eventually("all of them run", || run() == 9).await;
     let quick = spread(&client, 50).await;
     let mut lasted = BTreeMap::<String, usize>::new();
     for call in slow {
@@ -295,7 +296,7 @@ async fn attempts_to_connect_become_rare() {
 async fn a_server_whose_calls_fail_is_left_out_for_a_while() {
     let (a, b) = (serve_named("a").await, serve_named("b").await);
     for way in ways() {
-        let time = Duration::from_millis(500);
+        let time = Duration::from_secs(1);
         let outliers = Outliers::new().in_a_row(3).time(time);
         let urls = [a.url.as_str(), &b.url];
         let client = connected(way, &urls, Balance::round_robin().eject(outliers)).await;

@@ -13,7 +13,7 @@ use crate::services::{Count, ending, request, through};
 fn quick() -> CircuitBreaker {
     CircuitBreaker::new()
         .calls_min(3)
-        .open_for(Duration::from_millis(50))
+        .open_for(Duration::from_millis(300))
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn open_it_calls_nobody_and_half_open_it_lets_one_of_nine_through() {
         );
         assert_eq!(served.flaky.runs(&id), 3, "{way:?}");
 
-        tokio::time::sleep(Duration::from_millis(60)).await;
+        tokio::time::sleep(Duration::from_millis(310)).await;
         let probe = format!("{way:?} probe");
         let slow = || FlakyRequest {
             delay_ms: 200,
@@ -95,7 +95,7 @@ async fn a_probe_that_is_given_up_leaves_its_place_to_the_next() {
         call.await.unwrap_err();
     }
     assert_eq!(breaker.state(), BreakerState::Open);
-    tokio::time::advance(Duration::from_millis(50)).await;
+    tokio::time::advance(Duration::from_millis(300)).await;
     let hanging = ending(&count, |_| std::future::pending());
     let call = through(&breaker, hanging, request(Idempotency::Unknown));
     let left = tokio::time::timeout(Duration::from_secs(1), call).await;

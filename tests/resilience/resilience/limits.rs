@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use quill::client::{Quota, RateLimit};
-use quill::{Code, Request};
+use quill::client::{CircuitBreaker, Quota, RateLimit, RetryPolicy};
+use quill::{CallContext, Code, Deadline, Request};
 use quill_tests_resilience::FlakyRequest;
 use tokio::time::Instant;
 
@@ -47,7 +47,7 @@ async fn calls_over_the_rate_wait_for_their_turn_or_are_not_made() {
 async fn stock_tower_layers_wrap_calls() {
     let served = serve().await;
     for way in ways() {
-        let timeout = tower::timeout::TimeoutLayer::new(Duration::from_millis(100));
+        let timeout = tower::timeout::TimeoutLayer::new(Duration::from_millis(500));
         let client = client(
             way.builder(&served.url)
                 .layer(timeout)
@@ -61,6 +61,26 @@ async fn stock_tower_layers_wrap_calls() {
             ..failing(&id, 0)
         };
         let error = client.get(slow).await.unwrap_err();
+        assert_eq!(error.code(), Code::DeadlineExceeded, "{way:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_inside_a_handler_has_its_deadline_through_all_layers() {
+    let served = serve().await;
+    for way in ways() {
+        let builder = way.builder(&served.url).retry(RetryPolicy::new());
+        let client = client(builder.circuit_breaker(CircuitBreaker::new()));
+        let context = CallContext {
+            deadline: Some(Deadline::within(Duration::from_millis(100))),
+            trace_parent: None,
+        };
+        let slow = FlakyRequest {
+            delay_ms: 20_000,
+            slow: 9,
+            ..failing(format!("{way:?} slow"), 0)
+        };
+        let error = context.scope(client.get(slow)).await.unwrap_err();
         assert_eq!(error.code(), Code::DeadlineExceeded, "{way:?}: {error}");
     }
 }

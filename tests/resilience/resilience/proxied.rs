@@ -28,16 +28,12 @@ async fn an_answer_that_is_cut_off_may_have_run() {
         assert_eq!(kind, Some(TransportErrorKind::Closed), "{way:?}: {error}");
         assert_eq!(served.flaky.runs(&id("set")), 1, "{way:?}");
 
-        proxy.set(Mode::Pass);
         let soon = Backoff::new(Duration::from_millis(50), Duration::from_millis(50));
         let policy = RetryPolicy::new().backoff(soon);
         let retrying = client(way.builder(&proxy.url).retry(policy));
         retrying.get(failing("warm", 0)).await.unwrap();
         proxy.set(Mode::Cut);
-        let (answer, ()) = tokio::join!(retrying.get(failing(id("get"), 0)), async {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            proxy.set(Mode::Pass);
-        });
+        let answer = retrying.get(failing(id("get"), 0)).await;
         assert!(answer.is_ok(), "{way:?}: {answer:?}");
         assert_eq!(served.flaky.runs(&id("get")), 2, "{way:?}");
     }
@@ -51,7 +47,7 @@ async fn a_silent_server_is_left_out_by_its_deadlines() {
         let outliers = Outliers::new().in_a_row(2);
         let balance = Balance::round_robin().eject(outliers);
         let builder = way.builder("").endpoints([&proxy.url, &good.url]);
-        let client = client(builder.balance(balance).timeout(SHORT));
+        let client = client(builder.balance(balance).timeout(SHORT * 3));
         let ask = async || {
             client
                 .get(failing("x", 0))
@@ -84,7 +80,7 @@ async fn a_server_that_takes_connections_and_says_nothing_holds_up_no_call() {
     for way in ways() {
         let proxy = Proxy::before(&good.url).await;
         proxy.set(Mode::Swallow);
-        let alone = client(way.builder(&proxy.url).connect_timeout(SHORT));
+        let alone = client(way.builder(&proxy.url).connect_timeout(SHORT * 3));
         let request = Request::new(failing("x", 0)).with_timeout(SHORT * 10);
         let error = alone.set(request).await.unwrap_err();
         let transport = TransportError::of(&error);

@@ -17,7 +17,7 @@ pub(crate) enum Mode {
     Swallow,
     /// Each piece waits this long.
     Slow(Duration),
-    /// Connections are cut before the next byte of an answer.
+    /// One connection is cut before the next byte of an answer; then all pass.
     Cut,
 }
 
@@ -39,7 +39,7 @@ impl Proxy {
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
-                connections.spawn(carry(client, server.clone(), modes.subscribe()));
+                connections.spawn(carry(client, server.clone(), Arc::clone(&modes)));
             }
         });
         Self { url, mode, task }
@@ -56,7 +56,7 @@ impl Drop for Proxy {
     }
 }
 
-async fn carry(client: TcpStream, server: String, mode: watch::Receiver<Mode>) {
+async fn carry(client: TcpStream, server: String, mode: Arc<watch::Sender<Mode>>) {
     let Ok(server) = TcpStream::connect(server).await else {
         return;
     };
@@ -71,7 +71,7 @@ async fn carry(client: TcpStream, server: String, mode: watch::Receiver<Mode>) {
 async fn pump(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
-    mode: watch::Receiver<Mode>,
+    mode: Arc<watch::Sender<Mode>>,
     is_answer: bool,
 ) {
     let mut bytes = vec![0; 16 * 1024];
@@ -81,7 +81,10 @@ async fn pump(
             Mode::Pass => {}
             Mode::Swallow => continue,
             Mode::Slow(delay) => tokio::time::sleep(delay).await,
-            Mode::Cut if is_answer => return,
+            Mode::Cut if is_answer => {
+                mode.send_replace(Mode::Pass);
+                return;
+            }
             Mode::Cut => {}
         }
         if to.write_all(&bytes[..count]).await.is_err() {

@@ -1,5 +1,6 @@
 //! What the keeper knows of each server.
 
+use std::fmt;
 use std::sync::Arc;
 
 use quill_core::Error;
@@ -15,9 +16,10 @@ use super::keeper::Event;
 use super::outlier::Outliers;
 use super::settings::Balance;
 
-/// Why a server can't be called.
+/// Why a server can't be called; the source of a call's error for which there
+/// was none.
 #[derive(Clone, Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     Transport(TransportError),
     /// It says that it takes no calls.
     NotServing,
@@ -25,11 +27,28 @@ pub(super) enum Failure {
 
 impl Failure {
     pub(super) fn to_error(&self) -> Error {
-        match self {
+        let error = match self {
             Self::Transport(error) => from_transport(error.clone(), Side::Client),
-            Self::NotServing => {
-                Error::unavailable("the server says that it takes no calls now").unprocessed()
-            }
+            Self::NotServing => Error::unavailable(self.to_string()).unprocessed(),
+        };
+        error.with_source(self.clone())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transport(error) => error.fmt(f),
+            Self::NotServing => f.write_str("the server says that it takes no calls now"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Transport(error) => Some(error),
+            Self::NotServing => None,
         }
     }
 }

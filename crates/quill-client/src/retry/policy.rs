@@ -1,20 +1,19 @@
 //! What is made again, and how often.
 
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::{Code, Error, Idempotency, Method};
-use quill_transport::{TransportError, TransportErrorKind};
+use quill_transport::TransportError;
 use tower_layer::Layer;
 
 use super::budget::RetryBudget;
 use super::service::Retry;
 use crate::backoff::Backoff;
+use crate::balance::Failure;
 
-/// The error code of HTTP/2 for a stream that was not processed (RFC 9113,
-/// section 8.7).
-const REFUSED_STREAM: u32 = 0x7;
 const ATTEMPTS_MAX_DEFAULT: u32 = 4;
 const BACKOFF_DEFAULT: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 const BUFFER_BYTES_MAX_DEFAULT: usize = 256 * 1024;
@@ -172,12 +171,9 @@ impl RetryPolicy {
     /// Whether another attempt after this error is safe, and of use.
     pub(super) fn allows(&self, error: &Error, may_repeat: bool) -> bool {
         if self.is_transparent {
-            let kind = TransportError::of(error).map(TransportError::kind);
-            let on_its_way = [
-                TransportErrorKind::Closed,
-                TransportErrorKind::Reset(REFUSED_STREAM),
-            ];
-            return !error.maybe_processed() && kind.is_some_and(|kind| on_its_way.contains(&kind));
+            // Where there is no server at all, none would take it now.
+            let has_server = error.source().is_some_and(|source| !source.is::<Failure>());
+            return !error.maybe_processed() && has_server && TransportError::of(error).is_some();
         }
         if error.maybe_processed() {
             return may_repeat && self.codes.contains(&error.code());

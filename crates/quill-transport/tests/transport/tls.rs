@@ -105,6 +105,30 @@ async fn the_handshake_chooses_the_version() {
 }
 
 #[tokio::test]
+async fn one_address_of_a_name_is_called_by_the_name() {
+    let authority = Authority::new();
+    let running = serve(authority.server().build().unwrap(), HttpVersions::All).await;
+    let address = running.local_addr().unwrap();
+    let url = format!("https://localhost:{}", address.port());
+    let endpoint = Endpoint::parse(&url).unwrap();
+    let mut called = 0;
+    for resolved in endpoint.resolve().await.unwrap() {
+        assert_eq!(resolved.authority(), endpoint.authority());
+        // The name may have an address of IPv6 too, where nobody listens.
+        if resolved.address() == Some(address) {
+            let tls = authority.client().build().unwrap();
+            let channel = Channel::new(resolved, ClientOptions::default(), Some(tls)).unwrap();
+            assert!(!channel.is_connected());
+            let said = described(&channel).await.unwrap();
+            assert!(said.contains("secure=true"), "{said}");
+            assert!(channel.is_connected());
+            called += 1;
+        }
+    }
+    assert_eq!(called, 1);
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_trusted_is_refused() {
     let (ours, other) = (Authority::new(), Authority::new());
     let running = serve(ours.server().build().unwrap(), HttpVersions::All).await;
