@@ -1,14 +1,22 @@
 //! What can be said on the command line.
 
+mod bench;
 mod call;
+mod client;
 mod compat;
 mod demo;
+mod schema;
+mod time;
 
 use clap::{Parser, Subcommand};
 
-pub(crate) use call::{CallArgs, SchemaArgs, TlsArgs, header, protocol};
+pub(crate) use bench::{BaselineArgs, BenchArgs, LoadArgs, ReportFormat, percent};
+pub(crate) use call::CallArgs;
+pub(crate) use client::{ClientArgs, TlsArgs, header, metadata, protocol};
 pub(crate) use compat::{BreakFormat, CompatArgs};
 pub(crate) use demo::DemoArgs;
+pub(crate) use schema::SchemaArgs;
+pub(crate) use time::time;
 
 /// Protobuf services from the command line: Quill's, and any gRPC, gRPC-Web or
 /// Connect server's.
@@ -25,6 +33,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Call a method of a server, with JSON in and out
     Call(Box<CallArgs>),
+    /// Load servers, and measure rate and latency
+    Bench(Box<BenchArgs>),
     /// Find what breaks between two schemas
     Compat(Box<CompatArgs>),
 }

@@ -1,6 +1,8 @@
 //! The `quill` command.
 
 mod args;
+mod bench;
+mod client;
 mod command;
 mod demo;
 mod failure;
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         match args.command {
             Command::Demo(demo) => command::demo::run(demo).await,
             Command::Call(call) => command::call::run(*call).await,
+            Command::Bench(bench) => command::bench::run(*bench).await,
             Command::Compat(compat) => command::compat::run(*compat).await,
         }
     });

@@ -55,17 +55,33 @@ impl Schema {
         target: &Target,
         reflection: Reflection,
     ) -> Result<Self, Failure> {
-        if !args.proto.is_empty() {
-            let files = proto_files::compile(&args.proto, &args.import_path)?;
-            return Self::link(files, None);
+        let schema = Self::find(args, target, reflection).await?;
+        schema.ok_or_else(Reflection::missing)
+    }
+
+    /// As [`load`](Self::load); `None` when the server does not describe itself.
+    pub(crate) async fn find(
+        args: &SchemaArgs,
+        target: &Target,
+        mut reflection: Reflection,
+    ) -> Result<Option<Self>, Failure> {
+        if args.names_files() {
+            return Self::from_files(args).map(Some);
         }
-        if !args.descriptor_set.is_empty() {
-            let files = descriptor_set::read(&args.descriptor_set)?;
-            return Self::link(files, None);
+        match reflection.files_of_service(&target.service).await? {
+            Some(files) => Self::link(files, Some(reflection)).map(Some),
+            None => Ok(None),
         }
-        let mut reflection = reflection;
-        let files = reflection.files_of_service(&target.service).await?;
-        Self::link(files, Some(reflection))
+    }
+
+    /// The schema of the files that the arguments name.
+    pub(crate) fn from_files(args: &SchemaArgs) -> Result<Self, Failure> {
+        let files = if args.proto.is_empty() {
+            descriptor_set::read(&args.descriptor_set)?
+        } else {
+            proto_files::compile(&args.proto, &args.import_path)?
+        };
+        Self::link(files, None)
     }
 
     fn link(

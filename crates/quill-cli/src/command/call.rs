@@ -4,11 +4,11 @@ use std::future::Future;
 use std::io::Write as _;
 
 use buffa_descriptor::DynamicMessage;
-use quill::tls::ClientTls;
 use quill::{Deadline, Error, Metadata, MethodKind, QuillClient, Request, Response, Streaming};
 use tokio::sync::oneshot;
 
-use crate::args::{CallArgs, TlsArgs};
+use crate::args::CallArgs;
+use crate::client;
 use crate::failure::Failure;
 use crate::input::{Input, Messages};
 use crate::output::{JsonLines, PrintError, call_failure, describe, metadata_line};
@@ -17,11 +17,8 @@ use crate::target::Target;
 
 pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
     let target = Target::parse(&args.target)?;
-    let client = client(&args, &target)?;
-    let mut metadata = Metadata::new();
-    for header in &args.header {
-        metadata.extend(header);
-    }
+    let client = client::build(client::builder(&args.client, &target.base_url)?)?;
+    let metadata = client::sent_metadata(&args.client)?;
     let reflection = Reflection::new(client.clone(), metadata.clone());
     let schema = Schema::load(&args.schema, &target, reflection).await?;
     let method = schema.method(&target)?;
@@ -36,7 +33,7 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
         method,
         metadata,
         schema,
-        deadline: args.timeout.map(Deadline::within),
+        deadline: args.client.timeout.map(Deadline::within),
         verbose: args.verbose,
         out: JsonLines::stdout(args.emit_defaults),
     };
@@ -49,38 +46,6 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
             Err(call_failure(&error, &text, call.deadline))
         }
     }
-}
-
-fn client(args: &CallArgs, target: &Target) -> Result<QuillClient, Failure> {
-    let mut builder = QuillClient::builder()
-        .base_url(&target.base_url)
-        .protocol(args.protocol)
-        .enable_compression(args.compress)
-        .receive_bytes_max(args.message_bytes_max)
-        .send_bytes_max(args.message_bytes_max)
-        .tls(tls(&args.tls)?);
-    if args.http1 {
-        builder = builder.http1();
-    }
-    builder
-        .build()
-        .map_err(|error| Failure::input(error.to_string()))
-}
-
-pub(super) fn tls(args: &TlsArgs) -> Result<ClientTls, Failure> {
-    let mut builder = ClientTls::builder();
-    if let Some(authorities) = &args.cacert {
-        builder = builder.without_public_authorities().ca_file(authorities);
-    }
-    if let (Some(chain), Some(key)) = (&args.cert, &args.key) {
-        builder = builder.identity_files(chain, key);
-    }
-    if let Some(name) = &args.server_name {
-        builder = builder.server_name(name);
-    }
-    builder
-        .build()
-        .map_err(|error| Failure::input(error.to_string()))
 }
 
 /// The call, once all about it is known.

@@ -7,8 +7,8 @@ use quill::{Metadata, QuillClient};
 use quill_codegen::BUILTIN_PROTOS;
 use quill_compat::{Rule, RuleSet, compare};
 
-use super::call::tls;
 use crate::args::{BreakFormat, CompatArgs};
+use crate::client;
 use crate::failure::Failure;
 use crate::output::Breaks;
 use crate::schema::{Loaded, Reflection, Source};
@@ -61,12 +61,11 @@ pub(crate) async fn run(args: CompatArgs) -> Result<(), Failure> {
 
 async fn load(source: &str, other: &str, args: &CompatArgs) -> Result<Loaded, Failure> {
     let reflection = |url: &str| {
-        let client = QuillClient::builder()
+        let builder = QuillClient::builder()
             .base_url(url)
             .protocol(args.protocol)
-            .tls(tls(&args.tls)?)
-            .build()
-            .map_err(|error| Failure::input(error.to_string()))?;
+            .tls(client::tls(&args.tls)?);
+        let client = client::build(builder)?;
         let mut metadata = Metadata::new();
         args.header
             .iter()

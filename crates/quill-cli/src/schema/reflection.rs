@@ -62,12 +62,19 @@ impl Reflection {
         }
     }
 
-    /// The file that declares a service, with all that it imports.
+    /// What is said where a server does not describe itself.
+    pub(super) fn missing() -> Failure {
+        Failure::server("the server has no reflection").with_hint(HINT)
+    }
+
+    /// The file that declares a service, with all that it imports; `None` when
+    /// the server does not describe itself.
     pub(super) async fn files_of_service(
         &mut self,
         service: &str,
-    ) -> Result<Vec<FileDescriptorProto>, Failure> {
+    ) -> Result<Option<Vec<FileDescriptorProto>>, Failure> {
         match self.files_of(vec![service.to_owned()]).await {
+            Ok(files) => Ok(Some(files)),
             Err(Unknown::NotFound(message)) => {
                 let services = match self.services().await {
                     Ok(services) => list(services.iter().map(String::as_str)),
@@ -77,7 +84,8 @@ impl Reflection {
                     "the server has no service {service} ({message}); it has {services}"
                 )))
             }
-            files => files.map_err(failure),
+            Err(Unknown::Failed(error)) if error.code() == Code::Unimplemented => Ok(None),
+            Err(unknown) => Err(failure(unknown)),
         }
     }
 
@@ -202,9 +210,7 @@ fn failure(error: Unknown) -> Failure {
         Unknown::NotFound(message) => Failure::server(format!(
             "the server's reflection knows not all it lists: {message}"
         )),
-        Unknown::Failed(error) if error.code() == Code::Unimplemented => {
-            Failure::server(format!("the server has no reflection ({error})")).with_hint(HINT)
-        }
+        Unknown::Failed(error) if error.code() == Code::Unimplemented => Reflection::missing(),
         Unknown::Failed(error) if error.code() == Code::DeadlineExceeded => Failure::network(
             format!("the server's reflection did not answer within {LOOK_UP_TIMEOUT:?} ({error})"),
         )

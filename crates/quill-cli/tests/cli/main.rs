@@ -1,10 +1,13 @@
 //! The real binary, as its users run it.
 
+mod bench;
 mod call;
 mod clients;
 mod compat;
 mod curl;
 mod errors;
+#[cfg(unix)]
+mod guide;
 #[cfg(unix)]
 mod lifecycle;
 #[cfg(unix)]
