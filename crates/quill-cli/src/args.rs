@@ -6,6 +6,7 @@ mod client;
 mod compat;
 mod demo;
 mod schema;
+mod shell;
 mod time;
 
 use clap::{Parser, Subcommand};
@@ -16,6 +17,7 @@ pub(crate) use client::{ClientArgs, TlsArgs, header, metadata, protocol};
 pub(crate) use compat::{BreakFormat, CompatArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use schema::SchemaArgs;
+pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use time::time;
 
 /// Protobuf services from the command line: Quill's, and any gRPC, gRPC-Web or
@@ -37,4 +39,8 @@ pub(crate) enum Command {
     Bench(Box<BenchArgs>),
     /// Find what breaks between two schemas
     Compat(Box<CompatArgs>),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Write manual pages
+    Man(ManArgs),
 }

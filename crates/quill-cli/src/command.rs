@@ -4,3 +4,5 @@ pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod compat;
 pub(crate) mod demo;
+pub(crate) mod inspect;
+pub(crate) mod shell;

@@ -10,6 +10,7 @@ mod input;
 mod message_type;
 mod output;
 mod schema;
+mod subject;
 mod target;
 
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ fn main() -> ExitCode {
             Command::Call(call) => command::call::run(*call).await,
             Command::Bench(bench) => command::bench::run(*bench).await,
             Command::Compat(compat) => command::compat::run(*compat).await,
+            Command::Completions(shell) => command::shell::completions(&shell),
+            Command::Man(man) => command::shell::man(&man),
         }
     });
     match outcome {

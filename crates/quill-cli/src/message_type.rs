@@ -9,6 +9,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use quill::{Codec, CodecError, DecodeLimits, Format};
 use serde::de::DeserializeSeed;
 
+use crate::output::template;
+
 /// A message type of a schema.
 #[derive(Clone)]
 pub(crate) struct MessageType {
@@ -25,6 +27,11 @@ impl MessageType {
     pub(crate) fn named(pool: &Arc<DescriptorPool>, full_name: &str) -> Option<Self> {
         let index = pool.message_index(full_name)?;
         Some(Self::new(Arc::clone(pool), index))
+    }
+
+    /// Its JSON with all fields, to be filled in.
+    pub(crate) fn template(&self) -> serde_json::Value {
+        template(&self.pool, self.index)
     }
 
     pub(crate) fn full_name(&self) -> &str {

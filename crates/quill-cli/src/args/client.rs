@@ -10,6 +10,9 @@ use super::time::time;
 /// How a server is called.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
+    /// The server, where what is called does not begin with a URL
+    #[arg(long, value_name = "URL", env = "QUILL_URL")]
+    pub(crate) url: Option<String>,
     /// The protocol to speak: quill, grpc, grpc-web, grpc-web-text or connect
     #[arg(long, short, default_value = "quill", value_parser = protocol, value_name = "PROTOCOL")]
     pub(crate) protocol: Protocol,

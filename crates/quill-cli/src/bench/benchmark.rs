@@ -48,7 +48,7 @@ impl Benchmark {
         metadata.extend(&self.metadata);
         let asker = client::build(builder.clone())?;
         let reflection = Reflection::new(asker, metadata.clone());
-        let schema = Schema::find(schema_args, &self.target, reflection).await?;
+        let schema = Schema::find(schema_args, &self.target.service, reflection).await?;
         let method = match &schema {
             Some(schema) => Some(schema.method(&self.target)?),
             None => None,

@@ -28,7 +28,7 @@ pub(crate) struct BenchmarkFile {
 #[derive(Debug, Deserialize)]
 struct Listed {
     name: Option<String>,
-    url: String,
+    url: Option<String>,
     service: String,
     method: String,
     payload: Option<Json>,
@@ -45,8 +45,9 @@ struct Listed {
 const KEYS: &str = "name, url, service, method, payload, protocol, metadata, timeout, budgets";
 
 impl BenchmarkFile {
-    /// Reads the benchmarks, in the file's order.
-    pub(crate) fn read(path: &Path) -> Result<Vec<Benchmark>, Failure> {
+    /// Reads the benchmarks, in the file's order. `server` is that of those
+    /// that name none.
+    pub(crate) fn read(path: &Path, server: Option<&str>) -> Result<Vec<Benchmark>, Failure> {
         let wrong = |error: String| Failure::input(format!("{}: {error}", path.display()));
         let length = std::fs::metadata(path)
             .map_err(|error| {
@@ -63,11 +64,11 @@ impl BenchmarkFile {
         }
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, folder).map_err(wrong)
+        Self::parse(&text, folder, server).map_err(wrong)
     }
 
     /// `folder` is where the files of payloads are looked for.
-    fn parse(text: &str, folder: &Path) -> Result<Vec<Benchmark>, String> {
+    fn parse(text: &str, folder: &Path, server: Option<&str>) -> Result<Vec<Benchmark>, String> {
         let yaml: Json = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
         let file: Self = serde_path_to_error::deserialize(yaml).map_err(|error| {
             let path = error.path().to_string();
@@ -79,7 +80,7 @@ impl BenchmarkFile {
         let listed = file.benchmarks.into_iter().enumerate();
         listed
             .map(|(index, listed)| {
-                let read = listed.read(folder);
+                let read = listed.read(folder, server);
                 read.map_err(|error| format!("benchmarks[{index}]: {error}"))
             })
             .collect()
@@ -87,7 +88,7 @@ impl BenchmarkFile {
 }
 
 impl Listed {
-    fn read(self, folder: &Path) -> Result<Benchmark, String> {
+    fn read(self, folder: &Path, server: Option<&str>) -> Result<Benchmark, String> {
         let mut budget = Budget::default();
         if let Some(unknown) = self.rest.keys().find(|key| !Budget::is_known(key)) {
             let budgets = Budget::names();
@@ -104,9 +105,15 @@ impl Listed {
             let one = metadata(name, value).map_err(|error| format!("metadata: {error}"))?;
             sent.extend(&one);
         }
-        let url = self.url.trim_end_matches('/');
+        let url = self
+            .url
+            .as_deref()
+            .or(server)
+            .ok_or("missing field `url`")?;
+        let url = url.trim_end_matches('/');
         let path = format!("{}/{}", self.service, self.method);
-        let target = Target::parse(&format!("{url}/{path}")).map_err(|error| error.to_string())?;
+        let target =
+            Target::parse(&format!("{url}/{path}"), None).map_err(|error| error.to_string())?;
         let protocol = self.protocol.as_deref().map(protocol).transpose();
         let timeout = self.timeout.as_deref().map(time).transpose();
         Ok(Benchmark {
@@ -144,7 +151,7 @@ mod tests {
     use std::time::Duration;
 
     fn parse(text: &str) -> Result<Vec<Benchmark>, String> {
-        BenchmarkFile::parse(text, Path::new("folder"))
+        BenchmarkFile::parse(text, Path::new("folder"), None)
     }
 
     #[test]

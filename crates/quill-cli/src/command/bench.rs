@@ -15,9 +15,10 @@ use crate::output::report;
 use crate::target::Target;
 
 pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
+    let server = args.client.url.as_deref();
     let benchmarks = match &args.target {
-        Some(target) => vec![ad_hoc(target, args.input.as_deref())?],
-        None => BenchmarkFile::read(&args.file)?,
+        Some(target) => vec![ad_hoc(target, server, args.input.as_deref())?],
+        None => BenchmarkFile::read(&args.file, server)?,
     };
     let baseline = match &args.baseline.baseline {
         Some(path) => Some(Baseline::read(path)?),
@@ -58,8 +59,8 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
 }
 
 /// The benchmark of a command line.
-fn ad_hoc(target: &str, input: Option<&str>) -> Result<Benchmark, Failure> {
-    let target = Target::parse(target)?;
+fn ad_hoc(target: &str, server: Option<&str>, input: Option<&str>) -> Result<Benchmark, Failure> {
+    let target = Target::parse(target, server)?;
     let payload = input.map_or(GivenPayload::Empty, |input| {
         GivenPayload::Input(input.to_owned())
     });

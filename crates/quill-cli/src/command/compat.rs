@@ -1,7 +1,5 @@
 //! `quill compat`: what breaks between two schemas.
 
-use std::io::Write as _;
-
 use buffa_descriptor::generated::descriptor::FileDescriptorProto;
 use quill::{Metadata, QuillClient};
 use quill_codegen::BUILTIN_PROTOS;
@@ -10,7 +8,7 @@ use quill_compat::{Rule, RuleSet, compare};
 use crate::args::{BreakFormat, CompatArgs};
 use crate::client;
 use crate::failure::Failure;
-use crate::output::Breaks;
+use crate::output::{Breaks, print};
 use crate::schema::{Loaded, Reflection, Source};
 
 pub(crate) async fn run(args: CompatArgs) -> Result<(), Failure> {
@@ -97,14 +95,4 @@ fn rules() -> String {
         format!("{:46}  {} ({sets})\n", rule.id(), rule.purpose())
     };
     Rule::all().iter().map(line).collect()
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    match written {
-        // Nobody reads any more: a reason to end, not to complain.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Failure::input(format!("standard output: {error}"))),
-    }
 }

@@ -9,6 +9,8 @@ mod errors;
 #[cfg(unix)]
 mod guide;
 #[cfg(unix)]
+mod inspect;
+#[cfg(unix)]
 mod lifecycle;
 #[cfg(unix)]
 mod readme;

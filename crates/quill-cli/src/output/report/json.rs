@@ -84,10 +84,10 @@ fn row(measurement: &Measurement) -> Row<'_> {
         } else {
             load.connections
         },
-        seconds: measurement.elapsed.as_secs_f64(),
+        seconds: rounded(measurement.elapsed.as_secs_f64()),
         requests: measurement.requests(),
         errors: measurement.errors(),
-        rps: measurement.rps(),
+        rps: rounded(measurement.rps()),
         target_rps: load.rate,
         latency: measurement.latency(),
         by_status: by_status.collect(),
@@ -96,4 +96,9 @@ fn row(measurement: &Measurement) -> Row<'_> {
         messages_received: measurement.traffic.messages_received,
         interrupted: measurement.is_interrupted,
     }
+}
+
+/// Three decimals: there is no more to a measurement.
+fn rounded(figure: f64) -> f64 {
+    (figure * 1000.0).round() / 1000.0
 }
