@@ -1,14 +1,24 @@
 //! What can be said on the command line.
 
+mod bench;
 mod call;
+mod client;
 mod compat;
 mod demo;
+mod schema;
+mod shell;
+mod time;
 
 use clap::{Parser, Subcommand};
 
-pub(crate) use call::{CallArgs, SchemaArgs, TlsArgs, header, protocol};
+pub(crate) use bench::{BaselineArgs, BenchArgs, LoadArgs, ReportFormat, percent};
+pub(crate) use call::CallArgs;
+pub(crate) use client::{ClientArgs, TlsArgs, header, metadata, protocol};
 pub(crate) use compat::{BreakFormat, CompatArgs};
 pub(crate) use demo::DemoArgs;
+pub(crate) use schema::SchemaArgs;
+pub(crate) use shell::{CompletionsArgs, ManArgs};
+pub(crate) use time::time;
 
 /// Protobuf services from the command line: Quill's, and any gRPC, gRPC-Web or
 /// Connect server's.
@@ -25,6 +35,12 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Call a method of a server, with JSON in and out
     Call(Box<CallArgs>),
+    /// Load servers, and measure rate and latency
+    Bench(Box<BenchArgs>),
     /// Find what breaks between two schemas
     Compat(Box<CompatArgs>),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Write manual pages
+    Man(ManArgs),
 }

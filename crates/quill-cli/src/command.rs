@@ -1,5 +1,8 @@
 //! The subcommands, one file each.
 
+pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod compat;
 pub(crate) mod demo;
+pub(crate) mod inspect;
+pub(crate) mod shell;

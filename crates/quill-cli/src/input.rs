@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, stdin};
+use std::path::Path;
 use std::task::Poll;
 
 use buffa_descriptor::DynamicMessage;
@@ -21,6 +22,13 @@ pub(crate) struct Input {
     name: String,
 }
 
+/// One JSON value of an input, or why there is none.
+pub(crate) struct InputValue {
+    json: Result<Box<RawValue>, serde_json::Error>,
+    input: String,
+    number: usize,
+}
+
 impl Input {
     /// `-` is standard input, `@file` a file, anything else the JSON itself.
     pub(crate) fn open(given: &str) -> Result<Self, Failure> {
@@ -30,18 +38,42 @@ impl Input {
                 name: "standard input".to_owned(),
             });
         }
-        if let Some(path) = given.strip_prefix('@') {
-            let file = File::open(path)
-                .map_err(|error| Failure::input(format!("--input @{path}: {error}")))?;
-            return Ok(Self {
-                text: Box::new(file),
-                name: path.to_owned(),
-            });
+        match given.strip_prefix('@') {
+            Some(path) => Self::file(Path::new(path), "--input @"),
+            None => Ok(Self::text(given.to_owned(), "--input".to_owned())),
         }
+    }
+
+    /// The JSON itself.
+    pub(crate) fn text(json: String, name: String) -> Self {
+        Self {
+            text: Box::new(Cursor::new(json)),
+            name,
+        }
+    }
+
+    /// A file; `what` goes before its path in the error of one that can't be read.
+    pub(crate) fn file(path: &Path, what: &str) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let file =
+            File::open(path).map_err(|error| Failure::input(format!("{what}{name}: {error}")))?;
         Ok(Self {
-            text: Box::new(Cursor::new(given.to_owned())),
-            name: "--input".to_owned(),
+            text: Box::new(file),
+            name,
         })
+    }
+
+    /// The values, one after the other.
+    pub(crate) fn values(self) -> impl Iterator<Item = InputValue> {
+        let name = self.name;
+        serde_json::Deserializer::from_reader(BufReader::new(self.text))
+            .into_iter()
+            .enumerate()
+            .map(move |(index, json)| InputValue {
+                json,
+                input: name.clone(),
+                number: index + 1,
+            })
     }
 
     /// Reads the messages in a thread of its own, as reading may block for ever.
@@ -53,23 +85,41 @@ impl Input {
     }
 
     fn feed(self, message: &MessageType, sender: &mpsc::Sender<Result<DynamicMessage, Failure>>) {
-        let values = serde_json::Deserializer::from_reader(BufReader::new(self.text))
-            .into_iter::<Box<RawValue>>();
-        for (index, value) in values.enumerate() {
-            let read = match value {
-                Ok(json) => message
-                    .read_json(json.get().as_bytes(), false)
-                    .map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
-            };
-            let read = read.map_err(|error| {
-                let (name, number) = (&self.name, index + 1);
-                let full_name = message.full_name();
-                Failure::input(format!("{name}, message {number} ({full_name}): {error}"))
-            });
+        for value in self.values() {
+            let read = value.read(message);
             let failed = read.is_err();
             if sender.blocking_send(read).is_err() || failed {
                 return;
+            }
+        }
+    }
+}
+
+impl InputValue {
+    /// The value as a message of this type.
+    pub(crate) fn read(&self, message: &MessageType) -> Result<DynamicMessage, Failure> {
+        let wrong = |error: &dyn std::fmt::Display| {
+            let (input, number) = (&self.input, self.number);
+            let full_name = message.full_name();
+            Failure::input(format!("{input}, message {number} ({full_name}): {error}"))
+        };
+        match &self.json {
+            Ok(json) => message
+                .read_json(json.get().as_bytes(), false)
+                .map_err(|error| wrong(&error)),
+            Err(error) => Err(wrong(error)),
+        }
+    }
+
+    /// The value's text, where nothing is known of its type.
+    pub(crate) fn text(&self) -> Result<&str, Failure> {
+        match &self.json {
+            Ok(json) => Ok(json.get()),
+            Err(error) => {
+                let (input, number) = (&self.input, self.number);
+                Err(Failure::input(format!(
+                    "{input}, message {number}: {error}"
+                )))
             }
         }
     }

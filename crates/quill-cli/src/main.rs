@@ -1,6 +1,8 @@
 //! The `quill` command.
 
 mod args;
+mod bench;
+mod client;
 mod command;
 mod demo;
 mod failure;
@@ -9,6 +11,7 @@ mod json_check;
 mod message_type;
 mod output;
 mod schema;
+mod subject;
 mod target;
 
 use std::process::ExitCode;
@@ -36,7 +39,10 @@ fn main() -> ExitCode {
         match args.command {
             Command::Demo(demo) => command::demo::run(demo).await,
             Command::Call(call) => command::call::run(*call).await,
+            Command::Bench(bench) => command::bench::run(*bench).await,
             Command::Compat(compat) => command::compat::run(*compat).await,
+            Command::Completions(shell) => command::shell::completions(&shell),
+            Command::Man(man) => command::shell::man(&man),
         }
     });
     match outcome {

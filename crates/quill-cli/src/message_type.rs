@@ -12,6 +12,8 @@ use serde_path_to_error::Track;
 
 use crate::json_check::MessageCheck;
 
+use crate::output::template;
+
 /// A message type of a schema.
 #[derive(Clone)]
 pub(crate) struct MessageType {
@@ -28,6 +30,11 @@ impl MessageType {
     pub(crate) fn named(pool: &Arc<DescriptorPool>, full_name: &str) -> Option<Self> {
         let index = pool.message_index(full_name)?;
         Some(Self::new(Arc::clone(pool), index))
+    }
+
+    /// Its JSON with all fields, to be filled in.
+    pub(crate) fn template(&self) -> serde_json::Value {
+        template(&self.pool, self.index)
     }
 
     pub(crate) fn full_name(&self) -> &str {

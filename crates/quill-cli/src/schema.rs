@@ -23,6 +23,7 @@ use quill::{DecodeLimits, Method, MethodKind};
 use crate::args::SchemaArgs;
 use crate::failure::Failure;
 use crate::message_type::MessageType;
+use crate::output::declaration;
 use crate::target::Target;
 
 use unknown_any::unknown_any;
@@ -49,23 +50,40 @@ pub(crate) struct MethodSchema {
 }
 
 impl Schema {
-    /// The schema that the arguments give, or else what the server says.
+    /// The schema that the arguments give, or else what the server says of this
+    /// symbol.
     pub(crate) async fn load(
         args: &SchemaArgs,
-        target: &Target,
+        symbol: &str,
         reflection: Reflection,
     ) -> Result<Self, Failure> {
-        if !args.proto.is_empty() {
-            let files = proto_files::compile(&args.proto, &args.import_path)?;
-            return Self::link(files, None);
+        let schema = Self::find(args, symbol, reflection).await?;
+        schema.ok_or_else(Reflection::missing)
+    }
+
+    /// As [`load`](Self::load); `None` when the server does not describe itself.
+    pub(crate) async fn find(
+        args: &SchemaArgs,
+        symbol: &str,
+        mut reflection: Reflection,
+    ) -> Result<Option<Self>, Failure> {
+        if args.names_files() {
+            return Self::from_files(args).map(Some);
         }
-        if !args.descriptor_set.is_empty() {
-            let files = descriptor_set::read(&args.descriptor_set)?;
-            return Self::link(files, None);
+        match reflection.files_of_symbol(symbol).await? {
+            Some(files) => Self::link(files, Some(reflection)).map(Some),
+            None => Ok(None),
         }
-        let mut reflection = reflection;
-        let files = reflection.files_of_service(&target.service).await?;
-        Self::link(files, Some(reflection))
+    }
+
+    /// The schema of the files that the arguments name.
+    pub(crate) fn from_files(args: &SchemaArgs) -> Result<Self, Failure> {
+        let files = if args.proto.is_empty() {
+            descriptor_set::read(&args.descriptor_set)?
+        } else {
+            proto_files::compile(&args.proto, &args.import_path)?
+        };
+        Self::link(files, None)
     }
 
     fn link(
@@ -92,18 +110,7 @@ impl Schema {
 
     /// The method that is to be called.
     pub(crate) fn method(&self, target: &Target) -> Result<MethodSchema, Failure> {
-        let Some(service) = self.pool.service_by_name(&target.service) else {
-            let services = self
-                .pool
-                .services()
-                .iter()
-                .map(ServiceDescriptor::full_name);
-            return Err(Failure::input(format!(
-                "the schema has no service {}; it has {}",
-                target.service,
-                list(services)
-            )));
-        };
+        let service = self.service(&target.service)?;
         let Some(method) = service.method(&target.method) else {
             let methods = service.methods().iter().map(MethodDescriptor::name);
             return Err(Failure::input(format!(
@@ -124,6 +131,46 @@ impl Schema {
             method: Method::named(&target.service, &target.method, kind),
             requests: message(method.input()),
             responses: message(method.output()),
+        })
+    }
+
+    /// The full names of all services.
+    pub(crate) fn services(&self) -> Vec<String> {
+        let names = self.pool.services().iter();
+        names
+            .map(|service| service.full_name().to_owned())
+            .collect()
+    }
+
+    /// The names of a service's methods.
+    pub(crate) fn methods(&self, service: &str) -> Result<Vec<&str>, Failure> {
+        let methods = self.service(service)?.methods().iter();
+        Ok(methods.map(MethodDescriptor::name).collect())
+    }
+
+    /// What a service, method, message or enum is, in the words of its file.
+    pub(crate) fn declaration(&self, symbol: &str) -> Result<String, Failure> {
+        let found = self.pool.files().iter().find_map(|file| {
+            let text = declaration(file, symbol)?;
+            let name = file.name.as_deref().unwrap_or_default();
+            Some(format!("// {symbol}, in {name}\n{text}"))
+        });
+        found.ok_or_else(|| {
+            let services = self.pool.services().iter();
+            let services = list(services.map(ServiceDescriptor::full_name));
+            Failure::input(format!(
+                "the schema has no {symbol}; it has the services {services}"
+            ))
+        })
+    }
+
+    fn service(&self, full_name: &str) -> Result<&ServiceDescriptor, Failure> {
+        self.pool.service_by_name(full_name).ok_or_else(|| {
+            let services = self.pool.services().iter();
+            let services = list(services.map(ServiceDescriptor::full_name));
+            Failure::input(format!(
+                "the schema has no service {full_name}; it has {services}"
+            ))
         })
     }
 

@@ -14,7 +14,14 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+    /// `server` is the one that is called where the text names none.
+    pub(crate) fn parse(text: &str, server: Option<&str>) -> Result<Self, Failure> {
+        if let Some(server) = server
+            && !is_url(text)
+        {
+            let server = server.trim_end_matches('/');
+            return Self::parse(&format!("{server}/{text}"), None);
+        }
         let parts = text
             .rsplit_once('/')
             .and_then(|(rest, method)| Some((rest.rsplit_once('/')?, method)));
@@ -41,7 +48,13 @@ impl Target {
     }
 }
 
-fn is_name(text: &str, dotted: bool) -> bool {
+/// Whether a text begins with where a server is.
+pub(crate) fn is_url(text: &str) -> bool {
+    text.contains("://") || text.starts_with("unix:")
+}
+
+/// Whether a text is an identifier, or several with dots between.
+pub(crate) fn is_name(text: &str, dotted: bool) -> bool {
     let is_identifier = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -72,10 +85,23 @@ mod tests {
             "http://[::1]:1",
             "unix:/run/a.sock",
         ] {
-            let target = Target::parse(&format!("{base_url}/echo.v1.Echo/Say")).unwrap();
+            let target = Target::parse(&format!("{base_url}/echo.v1.Echo/Say"), None).unwrap();
             assert_eq!(target.base_url, base_url);
             assert_eq!(target.service, "echo.v1.Echo");
             assert_eq!(target.method, "Say");
+        }
+    }
+
+    #[test]
+    fn a_server_may_be_known_already() {
+        for text in ["echo.v1.Echo/Say", "http://b/echo.v1.Echo/Say"] {
+            let target = Target::parse(text, Some("http://a:1/")).unwrap();
+            let is_url = text.starts_with("http");
+            assert_eq!(
+                target.base_url,
+                if is_url { "http://b" } else { "http://a:1" }
+            );
+            assert_eq!(target.service, "echo.v1.Echo");
         }
     }
 
@@ -93,7 +119,7 @@ mod tests {
             ("http://a:1/echo.v1.Echo.Say", "is missing"),
             ("http://a/b.C/D?e=f", "no method's name"),
         ] {
-            let error = Target::parse(text).unwrap_err().to_string();
+            let error = Target::parse(text, None).unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");
             assert!(error.contains("URL/package.Service/Method"), "{error}");
         }

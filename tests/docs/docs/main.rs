@@ -90,12 +90,16 @@ fn files_are_those_of_the_readmes_crate() {
     }
 }
 
-/// The page shows what the workflow runs.
+/// The page shows what the workflow runs; `quill-cli`'s tests run lists of
+/// benchmarks.
 #[test]
 fn yaml_is_the_workflows() {
     let workflow = blocks::dedented(&read(&root().join(".github/workflows/bench.yml")));
     for (page, blocks) in pages() {
-        for block in blocks.iter().filter(|block| block.language == "yaml") {
+        let is_workflow = |block: &&Block| {
+            block.language == "yaml" && !block.text.starts_with("benchmarks:\n")
+        };
+        for block in blocks.iter().filter(is_workflow) {
             assert!(
                 workflow.contains(&blocks::dedented(&block.text)),
                 "{page}:{}: bench.yml does not have this block",

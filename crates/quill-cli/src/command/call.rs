@@ -1,86 +1,74 @@
 //! `quill call`: JSON in, JSON out.
 
 use std::future::Future;
-use std::io::Write as _;
+use std::time::Instant;
 
 use buffa_descriptor::DynamicMessage;
-use quill::tls::ClientTls;
 use quill::{Deadline, Error, Metadata, MethodKind, QuillClient, Request, Response, Streaming};
 use tokio::sync::oneshot;
 
-use crate::args::{CallArgs, TlsArgs};
+use crate::args::CallArgs;
+use crate::client;
+use crate::command::inspect;
 use crate::failure::Failure;
 use crate::input::{Input, Messages};
-use crate::output::{JsonLines, PrintError, call_failure, describe, metadata_line};
+use crate::output::{JsonLines, Narration, PrintError, call_failure, describe};
 use crate::schema::{MethodSchema, Reflection, Schema};
 use crate::target::Target;
 
 pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
-    let target = Target::parse(&args.target)?;
-    let client = client(&args, &target)?;
-    let mut metadata = Metadata::new();
-    for header in &args.header {
-        metadata.extend(header);
+    // Without a target only a question gets past the arguments.
+    let target = args.target.as_deref().unwrap_or_default();
+    if args.list {
+        return inspect::list(&args).await;
+    } else if args.describe {
+        return inspect::describe(&args).await;
+    } else if args.template {
+        return inspect::show_template(&args, target).await;
     }
+    let target = Target::parse(target, args.client.url.as_deref())?;
+    let client = client::build(client::builder(&args.client, &target.base_url)?)?;
+    let metadata = client::sent_metadata(&args.client)?;
+    let narration = Narration::new(args.verbose);
+    narration.way(&args.client, &target);
+    let begun = Instant::now();
     let reflection = Reflection::new(client.clone(), metadata.clone());
-    let schema = Schema::load(&args.schema, &target, reflection).await?;
+    let schema = Schema::load(&args.schema, &target.service, reflection).await?;
     let method = schema.method(&target)?;
+    narration.method(&method.method, begun.elapsed());
+    narration.metadata("request", &metadata);
     let given = match (&args.input, method.method.kind().client_streams()) {
         (Some(input), _) => input,
         (None, true) => "",
         (None, false) => "{}",
     };
-    let messages = Input::open(given)?.read(method.requests.clone());
+    if given == "-" && args.repeat > 1 {
+        let why = "standard input can be read only once: --repeat needs --input JSON or @file";
+        return Err(Failure::input(why));
+    }
     let mut call = Call {
         client,
         method,
         metadata,
         schema,
-        deadline: args.timeout.map(Deadline::within),
-        verbose: args.verbose,
+        deadline: None,
+        narration,
         out: JsonLines::stdout(args.emit_defaults),
     };
-    match call.run(messages).await {
-        Ok(()) | Err(Ended::Quietly) => Ok(()),
-        Err(Ended::Failed(failure)) => Err(failure),
-        Err(Ended::Refused(error)) => {
-            call.show("metadata", error.received_metadata());
-            let text = describe(&error, &mut call.schema).await;
-            Err(call_failure(&error, &text, call.deadline))
+    for _ in 0..args.repeat {
+        let messages = Input::open(given)?.read(call.method.requests.clone());
+        call.deadline = args.client.timeout.map(Deadline::within);
+        call.narration.begin();
+        let outcome = call.run(messages).await;
+        call.narration.end();
+        match outcome {
+            Ok(()) => {}
+            Err(Ended::Quietly) => break,
+            Err(Ended::Failed(failure)) => return Err(failure),
+            Err(Ended::Refused(error)) => return Err(call.refused(&error).await),
         }
     }
-}
-
-fn client(args: &CallArgs, target: &Target) -> Result<QuillClient, Failure> {
-    let mut builder = QuillClient::builder()
-        .base_url(&target.base_url)
-        .protocol(args.protocol)
-        .enable_compression(args.compress)
-        .receive_bytes_max(args.message_bytes_max)
-        .send_bytes_max(args.message_bytes_max)
-        .tls(tls(&args.tls)?);
-    if args.http1 {
-        builder = builder.http1();
-    }
-    builder
-        .build()
-        .map_err(|error| Failure::input(error.to_string()))
-}
-
-pub(super) fn tls(args: &TlsArgs) -> Result<ClientTls, Failure> {
-    let mut builder = ClientTls::builder();
-    if let Some(authorities) = &args.cacert {
-        builder = builder.without_public_authorities().ca_file(authorities);
-    }
-    if let (Some(chain), Some(key)) = (&args.cert, &args.key) {
-        builder = builder.identity_files(chain, key);
-    }
-    if let Some(name) = &args.server_name {
-        builder = builder.server_name(name);
-    }
-    builder
-        .build()
-        .map_err(|error| Failure::input(error.to_string()))
+    Ok(())
 }
 
 /// The call, once all about it is known.
@@ -90,7 +78,7 @@ struct Call {
     schema: Schema,
     metadata: Metadata,
     deadline: Option<Deadline>,
-    verbose: bool,
+    narration: Narration,
     out: JsonLines,
 }
 
@@ -180,9 +168,9 @@ impl Call {
     }
 
     async fn print_one(&mut self, answer: &Response<DynamicMessage>) -> Result<(), Ended> {
-        self.show("header", answer.metadata());
+        self.narration.metadata("header", answer.metadata());
         self.print(answer.message()).await?;
-        self.show("trailer", answer.trailers());
+        self.narration.metadata("trailer", answer.trailers());
         Ok(())
     }
 
@@ -190,17 +178,18 @@ impl Call {
         &mut self,
         answers: Response<Streaming<DynamicMessage>>,
     ) -> Result<(), Ended> {
-        self.show("header", answers.metadata());
+        self.narration.metadata("header", answers.metadata());
         let mut answers = answers.into_inner();
         while let Some(answer) = answers.message().await? {
             self.print(&answer).await?;
         }
-        self.show("trailer", answers.trailers());
+        self.narration.metadata("trailer", answers.trailers());
         Ok(())
     }
 
     /// Prints a message; the server is asked for types that only an `Any` in it names.
     async fn print(&mut self, message: &DynamicMessage) -> Result<(), PrintError> {
+        self.narration.received();
         let error = match self.out.print(message) {
             Err(PrintError::Json(error)) => error,
             printed => return printed,
@@ -211,16 +200,12 @@ impl Call {
         }
     }
 
-    /// Shows metadata on standard error, if that was asked for.
-    fn show(&self, kind: &str, metadata: &Metadata) {
-        if !self.verbose {
-            return;
-        }
-        let mut stderr = std::io::stderr().lock();
-        for (name, value) in metadata.iter() {
-            // Nobody is left to tell when stderr is closed.
-            let _ = writeln!(stderr, "{kind} {}", metadata_line(name, value));
-        }
+    /// An error of the server's, in full.
+    async fn refused(&mut self, error: &Error) -> Failure {
+        self.narration
+            .metadata("metadata", error.received_metadata());
+        let text = describe(error, &mut self.schema).await;
+        call_failure(error, &text, self.deadline)
     }
 }
 

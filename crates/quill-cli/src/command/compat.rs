@@ -1,16 +1,14 @@
 //! `quill compat`: what breaks between two schemas.
 
-use std::io::Write as _;
-
 use buffa_descriptor::generated::descriptor::FileDescriptorProto;
 use quill::{Metadata, QuillClient};
 use quill_codegen::BUILTIN_PROTOS;
 use quill_compat::{Rule, RuleSet, compare};
 
-use super::call::tls;
 use crate::args::{BreakFormat, CompatArgs};
+use crate::client;
 use crate::failure::Failure;
-use crate::output::Breaks;
+use crate::output::{Breaks, print};
 use crate::schema::{Loaded, Reflection, Source};
 
 pub(crate) async fn run(args: CompatArgs) -> Result<(), Failure> {
@@ -61,12 +59,11 @@ pub(crate) async fn run(args: CompatArgs) -> Result<(), Failure> {
 
 async fn load(source: &str, other: &str, args: &CompatArgs) -> Result<Loaded, Failure> {
     let reflection = |url: &str| {
-        let client = QuillClient::builder()
+        let builder = QuillClient::builder()
             .base_url(url)
             .protocol(args.protocol)
-            .tls(tls(&args.tls)?)
-            .build()
-            .map_err(|error| Failure::input(error.to_string()))?;
+            .tls(client::tls(&args.tls)?);
+        let client = client::build(builder)?;
         let mut metadata = Metadata::new();
         args.header
             .iter()
@@ -98,14 +95,4 @@ fn rules() -> String {
         format!("{:46}  {} ({sets})\n", rule.id(), rule.purpose())
     };
     Rule::all().iter().map(line).collect()
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    match written {
-        // Nobody reads any more: a reason to end, not to complain.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Failure::input(format!("standard output: {error}"))),
-    }
 }

@@ -4,12 +4,14 @@ use std::io::{self, StdoutLock, Write};
 
 use buffa_descriptor::DynamicMessage;
 
+use super::colour;
 use super::with_defaults::WithDefaults;
 
 /// Writes each message as a line, at once.
 pub(crate) struct JsonLines<W = StdoutLock<'static>> {
     out: W,
     emit_defaults: bool,
+    is_coloured: bool,
 }
 
 /// Why a message was not printed.
@@ -24,11 +26,12 @@ pub(crate) enum PrintError {
 }
 
 impl JsonLines {
-    /// On standard output, with fields that are at their defaults or without.
+    /// On standard output, in colour on a terminal, with fields that are at their defaults or without.
     pub(crate) fn stdout(emit_defaults: bool) -> Self {
         Self {
             out: io::stdout().lock(),
             emit_defaults,
+            is_coloured: colour::is_wanted(),
         }
     }
 }
@@ -42,6 +45,9 @@ impl<W: Write> JsonLines<W> {
             serde_json::to_vec(message)
         }
         .map_err(PrintError::Json)?;
+        if self.is_coloured {
+            line = colour::coloured(&String::from_utf8_lossy(&line)).into_bytes();
+        }
         line.push(b'\n');
         let written = self.out.write_all(&line);
         let written = written.and_then(|()| self.out.flush());

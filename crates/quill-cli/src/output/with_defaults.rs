@@ -105,19 +105,25 @@ fn has_default(field: &FieldDescriptor) -> bool {
 }
 
 fn default(pool: &DescriptorPool, kind: FieldKind) -> Json {
+    match kind {
+        FieldKind::List(_) => Json::Array(Vec::new()),
+        FieldKind::Map { .. } => Json::Object(Map::new()),
+        FieldKind::Singular(kind) => default_value(pool, kind),
+    }
+}
+
+/// The JSON of a value that was never set.
+pub(super) fn default_value(pool: &DescriptorPool, kind: SingularKind) -> Json {
     let scalar = match kind {
-        FieldKind::List(_) => return Json::Array(Vec::new()),
-        FieldKind::Map { .. } | FieldKind::Singular(SingularKind::Message(_)) => {
-            return Json::Object(Map::new());
-        }
-        FieldKind::Singular(SingularKind::Enum(index)) => {
+        SingularKind::Message(_) => return Json::Object(Map::new()),
+        SingularKind::Enum(index) => {
             let descriptor = pool.enumeration(index);
             return match descriptor.value(0) {
                 Some(value) => value.name().into(),
                 None => 0.into(),
             };
         }
-        FieldKind::Singular(SingularKind::Scalar(scalar)) => scalar,
+        SingularKind::Scalar(scalar) => scalar,
     };
     match scalar {
         ScalarType::Bool => false.into(),

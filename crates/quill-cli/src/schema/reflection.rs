@@ -62,29 +62,42 @@ impl Reflection {
         }
     }
 
-    /// The file that declares a service, with all that it imports.
-    pub(super) async fn files_of_service(
+    /// What is said where a server does not describe itself.
+    pub(super) fn missing() -> Failure {
+        Failure::server("the server has no reflection").with_hint(HINT)
+    }
+
+    /// The full names of the server's services.
+    pub(crate) async fn services(&mut self) -> Result<Vec<String>, Failure> {
+        self.list_services().await.map_err(failure)
+    }
+
+    /// The file that declares a symbol, with all that it imports; `None` when
+    /// the server does not describe itself.
+    pub(super) async fn files_of_symbol(
         &mut self,
-        service: &str,
-    ) -> Result<Vec<FileDescriptorProto>, Failure> {
-        match self.files_of(vec![service.to_owned()]).await {
+        symbol: &str,
+    ) -> Result<Option<Vec<FileDescriptorProto>>, Failure> {
+        match self.files_of(vec![symbol.to_owned()]).await {
+            Ok(files) => Ok(Some(files)),
             Err(Unknown::NotFound(message)) => {
-                let services = match self.services().await {
+                let services = match self.list_services().await {
                     Ok(services) => list(services.iter().map(String::as_str)),
                     Err(_) => "does not say which".to_owned(),
                 };
                 Err(Failure::input(format!(
-                    "the server has no service {service} ({message}); it has {services}"
+                    "the server has no service {symbol} ({message}); it has {services}"
                 )))
             }
-            files => files.map_err(failure),
+            Err(Unknown::Failed(error)) if error.code() == Code::Unimplemented => Ok(None),
+            Err(unknown) => Err(failure(unknown)),
         }
     }
 
     /// Every file that declares a service, with all that they import. What
     /// describes and watches the server is no part of its schema.
     pub(super) async fn all_files(&mut self) -> Result<Vec<FileDescriptorProto>, Failure> {
-        let mut services = self.services().await.map_err(failure)?;
+        let mut services = self.services().await?;
         services.retain(|name| !ABOUT_SERVERS.iter().any(|prefix| name.starts_with(prefix)));
         if services.is_empty() {
             return Err(Failure::server("the server describes no services").with_hint(HINT));
@@ -130,7 +143,7 @@ impl Reflection {
         }
     }
 
-    async fn services(&mut self) -> Result<Vec<String>, Unknown> {
+    async fn list_services(&mut self) -> Result<Vec<String>, Unknown> {
         let list = MessageRequest::ListServices(String::new());
         match self.ask(vec![list]).await?.into_iter().next() {
             Some(MessageResponse::ListServicesResponse(list)) => {
@@ -197,14 +210,13 @@ impl Reflection {
     }
 }
 
+/// How the command ends when nothing was found out.
 fn failure(error: Unknown) -> Failure {
     match error {
         Unknown::NotFound(message) => Failure::server(format!(
             "the server's reflection knows not all it lists: {message}"
         )),
-        Unknown::Failed(error) if error.code() == Code::Unimplemented => {
-            Failure::server(format!("the server has no reflection ({error})")).with_hint(HINT)
-        }
+        Unknown::Failed(error) if error.code() == Code::Unimplemented => Reflection::missing(),
         Unknown::Failed(error) if error.code() == Code::DeadlineExceeded => Failure::network(
             format!("the server's reflection did not answer within {LOOK_UP_TIMEOUT:?} ({error})"),
         )

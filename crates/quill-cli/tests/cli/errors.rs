@@ -223,9 +223,9 @@ fn arguments_that_make_no_sense_are_bad_input() {
 
 #[test]
 fn help_shows_examples() {
-    for args in [&["call", "--help"][..], &["demo", "--help"]] {
+    for subcommand in ["call", "demo", "bench", "completions", "man"] {
         let mut command = quill();
-        command.args(args);
+        command.args([subcommand, "--help"]);
         let ran = run(command, b"");
         assert!(ran.lines().contains(&"Examples:"), "{ran:?}");
     }

@@ -1,12 +1,18 @@
 //! The real binary, as its users run it.
 
+mod bench;
 mod call;
 mod clients;
 mod compat;
 mod curl;
 mod errors;
 #[cfg(unix)]
+mod guide;
+#[cfg(unix)]
+mod inspect;
+#[cfg(unix)]
 mod json;
+#[cfg(unix)]
 mod lifecycle;
 #[cfg(unix)]
 mod readme;

@@ -1,0 +1,89 @@
+//! One benchmark, as it is asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quill::{Format, Metadata, Method, MethodKind, Protocol};
+
+use super::budget::Budget;
+use super::call::BenchCall;
+use super::payload::GivenPayload;
+use super::run::Prepared;
+use crate::args::{ClientArgs, SchemaArgs};
+use crate::client;
+use crate::failure::Failure;
+use crate::schema::{MethodSchema, Reflection, Schema};
+use crate::target::Target;
+
+/// One benchmark: which method is called, how, with what, and what it has to
+/// keep to.
+#[derive(Clone, Debug)]
+pub(crate) struct Benchmark {
+    pub(crate) name: String,
+    pub(crate) target: Target,
+    pub(crate) payload: GivenPayload,
+    /// In place of the command line's.
+    pub(crate) protocol: Option<Protocol>,
+    /// Beside the command line's.
+    pub(crate) metadata: Metadata,
+    /// In place of the command line's.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) budget: Budget,
+}
+
+impl Benchmark {
+    /// Finds the schema, encodes the payload, and makes all ready to run.
+    ///
+    /// # Errors
+    /// The server can't be reached, it has no such method, or the payload does
+    /// not fit it.
+    pub(crate) async fn prepare(
+        &self,
+        client_args: &ClientArgs,
+        schema_args: &SchemaArgs,
+    ) -> Result<Prepared, Failure> {
+        let protocol = self.protocol.unwrap_or(client_args.protocol);
+        let mut builder = client::builder(client_args, &self.target.base_url)?.protocol(protocol);
+        let mut metadata = client::sent_metadata(client_args)?;
+        metadata.extend(&self.metadata);
+        let asker = client::build(builder.clone())?;
+        let reflection = Reflection::new(asker, metadata.clone());
+        let schema = Schema::find(schema_args, &self.target.service, reflection).await?;
+        let method = match &schema {
+            Some(schema) => Some(schema.method(&self.target)?),
+            None => None,
+        };
+        let messages = self.payload.encode(self, method.as_ref())?;
+        let format = if method.is_some() {
+            Format::Proto
+        } else {
+            Format::Json
+        };
+        builder = builder.format(format);
+        Ok(Prepared {
+            name: self.name.clone(),
+            target: self.target.clone(),
+            protocol,
+            format,
+            http1: client_args.http1,
+            call: Arc::new(BenchCall {
+                method: self.method(method),
+                messages: messages.into(),
+                metadata,
+                timeout: self.timeout.or(client_args.timeout),
+            }),
+            builder,
+        })
+    }
+
+    /// A method of which nothing is known takes one message and answers with one.
+    fn method(&self, schema: Option<MethodSchema>) -> Method {
+        let Target {
+            service, method, ..
+        } = &self.target;
+        schema.map_or_else(
+            || Method::named(service, method, MethodKind::Unary),
+            |schema| schema.method,
+        )
+    }
+}

@@ -1,0 +1,61 @@
+//! A client as the arguments describe it.
+
+use quill::tls::ClientTls;
+use quill::{ClientBuilder, Metadata, QuillClient};
+
+use crate::args::{ClientArgs, TlsArgs, metadata};
+use crate::failure::Failure;
+
+/// A client of the server at this URL, to be built.
+pub(crate) fn builder(args: &ClientArgs, base_url: &str) -> Result<ClientBuilder, Failure> {
+    let builder = QuillClient::builder()
+        .base_url(base_url)
+        .protocol(args.protocol)
+        .enable_compression(args.compress)
+        .receive_bytes_max(args.message_bytes_max)
+        .send_bytes_max(args.message_bytes_max)
+        .tls(tls(&args.tls)?);
+    Ok(if args.http1 { builder.http1() } else { builder })
+}
+
+/// The client that a builder makes; what is wrong is the user's input.
+pub(crate) fn build(builder: ClientBuilder) -> Result<QuillClient, Failure> {
+    builder
+        .build()
+        .map_err(|error| Failure::input(error.to_string()))
+}
+
+/// The metadata that the arguments ask for. A header that says who calls holds
+/// over the token, which may come from the environment.
+pub(crate) fn sent_metadata(args: &ClientArgs) -> Result<Metadata, Failure> {
+    let mut sent = Metadata::new();
+    for header in &args.header {
+        sent.extend(header);
+    }
+    if let Some(token) = &args.token
+        && sent.get("authorization").is_none()
+    {
+        let value = format!("Bearer {}", token.trim());
+        let token = metadata("authorization", &value)
+            .map_err(|error| Failure::input(format!("the token can't be sent: {error}")))?;
+        sent.extend(&token);
+    }
+    Ok(sent)
+}
+
+/// Whom to trust, and who to be, as the arguments say.
+pub(crate) fn tls(args: &TlsArgs) -> Result<ClientTls, Failure> {
+    let mut builder = ClientTls::builder();
+    if let Some(authorities) = &args.cacert {
+        builder = builder.without_public_authorities().ca_file(authorities);
+    }
+    if let (Some(chain), Some(key)) = (&args.cert, &args.key) {
+        builder = builder.identity_files(chain, key);
+    }
+    if let Some(name) = &args.server_name {
+        builder = builder.server_name(name);
+    }
+    builder
+        .build()
+        .map_err(|error| Failure::input(error.to_string()))
+}

@@ -1,0 +1,99 @@
+//! What happens, told on standard error to whoever asked for it.
+
+use std::io::{Write, stderr};
+use std::time::{Duration, Instant};
+
+use quill::{Metadata, Method, MethodKind};
+
+use super::{count, metadata_line, micros};
+use crate::args::ClientArgs;
+use crate::target::Target;
+
+/// Lines about a call, if they are wanted. Nobody is missed when standard error
+/// is closed.
+pub(crate) struct Narration {
+    is_wanted: bool,
+    begun: Instant,
+    messages: u64,
+}
+
+impl Narration {
+    pub(crate) fn new(is_wanted: bool) -> Self {
+        Self {
+            is_wanted,
+            begun: Instant::now(),
+            messages: 0,
+        }
+    }
+
+    /// Over what, and where to. With TLS the server chooses the version of HTTP.
+    pub(crate) fn way(&self, args: &ClientArgs, target: &Target) {
+        let protocol = args.protocol.name();
+        let way = match (args.http1, target.base_url.starts_with("https:")) {
+            (true, false) => "HTTP/1.1",
+            (true, true) => "HTTP/1.1 and TLS",
+            (false, false) => "HTTP/2",
+            (false, true) => "TLS",
+        };
+        let url = &target.base_url;
+        self.say(&format!("* {protocol} over {way} to {url}"));
+    }
+
+    /// What is called, and how long it took to learn of it.
+    pub(crate) fn method(&self, method: &Method, took: Duration) {
+        let kind = match method.kind() {
+            MethodKind::Unary => "unary",
+            MethodKind::ClientStreaming => "client streaming",
+            MethodKind::ServerStreaming => "server streaming",
+            MethodKind::BidiStreaming => "bidi streaming",
+        };
+        let (service, name, took) = (method.service(), method.name(), time(took));
+        self.say(&format!("* {service}/{name}, {kind}, schema in {took}"));
+    }
+
+    /// Metadata, a line for each.
+    pub(crate) fn metadata(&self, kind: &str, metadata: &Metadata) {
+        for (name, value) in metadata.iter() {
+            if name == "authorization" {
+                // What proves who calls has no place on a screen.
+                self.say(&format!(
+                    "{kind} {name}: ({} bytes, not shown)",
+                    value.len()
+                ));
+            } else {
+                self.say(&format!("{kind} {}", metadata_line(name, value)));
+            }
+        }
+    }
+
+    /// A call begins.
+    pub(crate) fn begin(&mut self) {
+        (self.begun, self.messages) = (Instant::now(), 0);
+    }
+
+    /// A message has come.
+    pub(crate) fn received(&mut self) {
+        self.messages += 1;
+        if self.messages == 1 {
+            let took = time(self.begun.elapsed());
+            self.say(&format!("* first message after {took}"));
+        }
+    }
+
+    /// The call has ended.
+    pub(crate) fn end(&self) {
+        let (messages, took) = (count(self.messages), time(self.begun.elapsed()));
+        let s = if self.messages == 1 { "" } else { "s" };
+        self.say(&format!("* {messages} message{s} in {took}"));
+    }
+
+    fn say(&self, line: &str) {
+        if self.is_wanted {
+            let _ = writeln!(stderr().lock(), "{line}");
+        }
+    }
+}
+
+fn time(time: Duration) -> String {
+    micros(time.as_secs_f64() * 1e6)
+}
