@@ -199,3 +199,40 @@ where
         read(from).map(MessageField::some)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ::buffa::Message;
+    use bytes::Bytes;
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+    use crate::codec::{BuffaCodec, Codec as _, CodecError, DecodeLimits, Format};
+
+    fn whole<T>(text: &str) -> Result<T, CodecError>
+    where
+        T: Message + serde::Serialize + DeserializeOwned + 'static,
+    {
+        let bytes = Bytes::copy_from_slice(text.as_bytes());
+        BuffaCodec.decode(Format::Json, bytes, &DecodeLimits::default())
+    }
+
+    #[test]
+    fn a_methods_message_is_read_as_a_field_is() {
+        assert_eq!(whole::<Int32Value>(r#""1e1""#).unwrap().value, 10);
+        assert_eq!(whole::<UInt64Value>("1e1").unwrap().value, 10);
+        assert!(whole::<DoubleValue>(r#""NaN""#).unwrap().value.is_nan());
+        assert_eq!(whole::<BytesValue>(r#""_w""#).unwrap().value, [0xff]);
+        assert!(whole::<Value>("null").is_ok());
+        for error in [
+            whole::<Int32Value>(r#""01""#).map(drop),
+            whole::<FloatValue>(r#""inf""#).map(drop),
+            whole::<BytesValue>(r#""AA=""#).map(drop),
+            whole::<Struct>(r#"{"a": 1, "a": 1}"#).map(drop),
+            whole::<ListValue>(r#"[{"a": 1, "a": 1}]"#).map(drop),
+            whole::<Any>(r#"{"@type": "x", "@type": "x"}"#).map(drop),
+        ] {
+            assert!(error.is_err());
+        }
+    }
+}
