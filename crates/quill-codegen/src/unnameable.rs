@@ -8,6 +8,7 @@ use buffa_descriptor::generated::descriptor::{
 
 use crate::error::Error;
 use crate::names::settled;
+use crate::rust_names::{PRIMITIVES, module_case};
 use crate::schema::{self, Schema};
 
 /// Field numbers of descriptors, of which paths in `SourceCodeInfo` are made.
@@ -24,6 +25,9 @@ const MESSAGE_EXTENSION: i32 = 6;
 const MESSAGE_ONEOF: i32 = 8;
 const ENUM_VALUE: i32 = 2;
 const SERVICE_METHOD: i32 = 2;
+
+/// The constant that every package has.
+const DESCRIPTOR_SET: &str = "FILE_DESCRIPTOR_SET";
 
 /// Checks every name in the files named `wanted`; the first that can't be is
 /// shown in its line, with what to do about it.
@@ -50,9 +54,15 @@ fn check_file(schema: &Schema, file: &FileDescriptorProto) -> Checked {
     each(&[], FILE_MESSAGE, &file.message_type, message)?;
     each(&[], FILE_ENUM, &file.enum_type, enumeration)?;
     each(&[], FILE_SERVICE, &file.service, service)?;
-    each(&[], FILE_EXTENSION, &file.extension, |field, path| {
-        member("field", field.name.as_deref(), path)
-    })
+    let mut constants = Taken::of("extension");
+    constants.take(DESCRIPTOR_SET, DESCRIPTOR_SET, &[])?;
+    for (extension, index) in file.extension.iter().zip(0..) {
+        let name = extension.name.as_deref().unwrap_or_default();
+        let path = [FILE_EXTENSION, index];
+        member("extension", Some(name), &path)?;
+        constants.take(name, &module_case(name).to_ascii_uppercase(), &path)?;
+    }
+    Ok(())
 }
 
 fn each<T>(
@@ -82,7 +92,7 @@ fn package(schema: &Schema, package: &str) -> Checked {
         if let Some(why) = for_no_rust(name) {
             return refuse(format!("a part of a package is called {name:?}: {why}"));
         }
-        let is_primitive = crate::rust_names::PRIMITIVES.contains(&name);
+        let is_primitive = PRIMITIVES.contains(&name);
         if is_primitive
             && schema
                 .files

@@ -299,7 +299,13 @@ fn names_that_no_rust_can_be_made_of_are_named_with_their_place() {
             "the oneof \"a__b\" would be \"AB\" in Rust, as \"a_b\" is already",
         ),
         (
-            "extension",
+            "extensions",
+            "import \"google/protobuf/descriptor.proto\"; extend google.protobuf.FileOptions \
+             { string file_descriptor_set = 50000; }",
+            "the extension \"file_descriptor_set\" would be \"FILE_DESCRIPTOR_SET\" in Rust",
+        ),
+        (
+            "nested",
             "message M { message N {} message __N {} }",
             "a message is called \"__N\"",
         ),
