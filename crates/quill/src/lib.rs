@@ -32,7 +32,8 @@
 //!
 //! Features, all additive: `server` and `client`, both on by default; `br`,
 //! `deflate` and `snappy`, each an [`Encoding`] more for the builders' `encodings`;
-//! `redis`, for rate limits that servers share.
+//! `redis`, for rate limits that servers share; `descriptor`, for messages that hold
+//! those of `google/protobuf/descriptor.proto`.
 
 mod include_proto;
 
@@ -96,6 +97,8 @@ pub mod types {
 #[doc(hidden)]
 pub mod __private {
     pub use buffa;
+    #[cfg(feature = "descriptor")]
+    pub use buffa_descriptor;
     pub use buffa_types;
     pub use futures_core::Stream;
     #[cfg(feature = "client")]

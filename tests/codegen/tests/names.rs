@@ -302,3 +302,34 @@ fn proto2_keeps_defaults_that_look_like_paths() {
     let old = old::Old::default();
     assert_eq!(old.name, "::buffa::x");
 }
+
+#[test]
+fn proto2_messages_hold_closed_enums_wrappers_and_descriptors() {
+    let parsed: old::Old = serde_json::from_str(
+        r#"{"name": "x", "kinds": ["KIND_B", 1], "kindByNumber": {"-1": "KIND_A"},
+            "limits": {"a": "1e1"}, "seals": ["_w"], "wrapped": "7", "nothings": [null],
+            "nothingByFlag": {"true": null}, "types": ["TYPE_BOOL"],
+            "file": {"name": "a.proto", "messageType": [{"name": "M"}]},
+            "fieldsByName": {"f": {"number": 1}}}"#,
+    )
+    .expect("a message");
+    assert_eq!(parsed.kinds, [old::Kind::KIND_B, old::Kind::KIND_A]);
+    let json: serde_json::Value = serde_json::from_str(&both_ways(&parsed)).expect("JSON");
+    assert_eq!(json["limits"]["a"], 10);
+    assert_eq!(json["seals"][0], "/w==");
+    assert_eq!(json["nothings"], serde_json::json!([null]));
+    assert_eq!(json["nothingByFlag"], serde_json::json!({"true": null}));
+    assert_eq!(json["file"]["messageType"][0]["name"], "M");
+    for refused in [
+        r#"{"name": "x", "kindByNumber": {"1": "KIND_A", "1": "KIND_A"}}"#,
+        r#"{"name": "x", "limits": {"a": "01"}}"#,
+        r#"{"name": "x", "seals": ["AA="]}"#,
+        r#"{"name": "x", "kinds": [null]}"#,
+        r#"{"name": "x", "weight": "nan"}"#,
+    ] {
+        assert!(
+            serde_json::from_str::<old::Old>(refused).is_err(),
+            "{refused}"
+        );
+    }
+}

@@ -14,7 +14,8 @@ mod well_known;
 #[doc(hidden)]
 pub use ::buffa::json_helpers::*;
 pub use containers::{
-    Key, map_closed_enum, map_enum, proto_map, proto_seq, repeated_enum, string_key_map,
+    Key, map_closed_enum, map_enum, proto_map, proto_seq, repeated_closed_enum, repeated_enum,
+    string_key_map,
 };
 pub use scalars::{
     bytes, double, float, int32, int64, opt_bytes, opt_double, opt_float, opt_int32, opt_int64,

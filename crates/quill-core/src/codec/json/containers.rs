@@ -175,6 +175,13 @@ pub mod proto_seq {
     }
 }
 
+/// A list of enums of proto2.
+pub mod repeated_closed_enum {
+    pub use ::buffa::json_helpers::repeated_closed_enum::serialize;
+
+    pub use super::proto_seq::deserialize;
+}
+
 /// A list of enums; of `NullValue`, `null` is the one.
 pub mod repeated_enum {
     use super::*;
