@@ -132,7 +132,8 @@ fn header(text: &str) -> Result<Metadata, String> {
     Ok(metadata)
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+/// A time over 0 with its unit.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     let wrong = || "write a number above 0 and a unit: 500ms, 5s, 1m, 1h".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(digits.ok_or_else(wrong)?);
