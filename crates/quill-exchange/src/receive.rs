@@ -182,7 +182,10 @@ impl Receiver {
     /// refused rather than left waiting, since its unread bytes would close the
     /// connection's window to those that could go on.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Event>, Error>> {
-        let bytes = self.decoder.as_ref().map_or(0, Decode::held_bytes);
+        let bytes = self.decoder.as_mut().map_or(0, |decoder| {
+            decoder.hold();
+            decoder.held_bytes()
+        });
         let kept_bytes = self.kept.as_ref().map_or(0, Bytes::len);
         if let Some(held) = &mut self.held
             && let Err(over) = held.set(bytes.saturating_add(kept_bytes))

@@ -302,11 +302,20 @@ fn check_host(host: &str) -> Result<(), &'static str> {
     }
     // Browsers take a name whose last label is a number for an IPv4 address.
     let last = host.rsplit('.').find(|label| !label.is_empty());
-    let is_number = last.is_some_and(|label| label.bytes().all(|byte| byte.is_ascii_digit()));
-    if is_number && host.parse::<std::net::Ipv4Addr>().is_err() {
+    if last.is_some_and(is_number) && host.parse::<std::net::Ipv4Addr>().is_err() {
         return Err("browsers write an IPv4 address as four numbers");
     }
     Ok(())
+}
+
+/// Whether the URL standard has browsers read this label as a number: of decimal
+/// digits, or of hexadecimal ones, be they none, behind `0x`.
+fn is_number(label: &str) -> bool {
+    let hexadecimal = label.strip_prefix("0x").or(label.strip_prefix("0X"));
+    match hexadecimal {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => label.bytes().all(|byte| byte.is_ascii_digit()),
+    }
 }
 
 /// An IPv6 address as the URL standard has browsers write it: without the dotted
@@ -333,6 +342,8 @@ mod tests {
             ("http://127.0.0.1:3000", "http://127.0.0.1:3000"),
             ("https://app.example.", "https://app.example."),
             ("http://my_host", "http://my_host"),
+            ("http://0xyz", "http://0xyz"),
+            ("http://0x7f.example", "http://0x7f.example"),
             ("https://app.example:80", "https://app.example:80"),
             ("http://app.example:8080", "http://app.example:8080"),
             ("capacitor://localhost", "capacitor://localhost"),
@@ -380,6 +391,10 @@ mod tests {
             "https://[::1]:443",
             "https://[app.example]",
             "https://127.1",
+            "https://0x7f",
+            "https://0X7F.1",
+            "https://127.0.0.0x1",
+            "https://app.0x",
             "https://127.0.0.1.",
             "https://127.0.0.256",
             "https://app.example, https://b.example",

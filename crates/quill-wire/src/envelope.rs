@@ -145,9 +145,14 @@ impl EnvelopeDecoder {
         self.header.is_some() || self.chunks.len() > 0
     }
 
+    /// Puts what waits into memory of its own.
+    pub(crate) fn hold(&mut self) {
+        self.chunks.hold();
+    }
+
+    /// Memory of an unfinished envelope, in bytes; 0 between them, and never 0 within.
     pub(crate) fn held_bytes(&self) -> usize {
-        let header = self.header.map_or(0, |_| HEADER_BYTES);
-        self.chunks.len().saturating_add(header)
+        self.chunks.held_bytes().max(self.header.is_some().into())
     }
 }
 

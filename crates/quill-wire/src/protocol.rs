@@ -360,7 +360,12 @@ pub trait Decode: Send {
     /// Bytes that break the protocol or a limit. The call is over then.
     fn next(&mut self) -> Result<Option<Event>, Error>;
 
-    /// Bytes held until they make a message: 0 where the peer may stop for as long
-    /// as it likes.
+    /// Puts what waits for more bytes into memory of its own: it keeps whole buffers
+    /// alive that it came in. To be called when there are no more for now.
+    fn hold(&mut self);
+
+    /// Memory that is held until it makes a message, in bytes: once it is put into its
+    /// own, no more than the message has, and less than twice what has come. 0 where
+    /// the peer may stop for as long as it likes.
     fn held_bytes(&self) -> usize;
 }

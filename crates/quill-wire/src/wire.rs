@@ -224,6 +224,10 @@ impl Decode for Decoder {
         each!(DecoderKind, &mut self.0, d => d.next())
     }
 
+    fn hold(&mut self) {
+        each!(DecoderKind, &mut self.0, d => d.hold());
+    }
+
     fn held_bytes(&self) -> usize {
         each!(DecoderKind, &self.0, d => d.held_bytes())
     }

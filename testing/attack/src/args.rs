@@ -10,8 +10,8 @@ pub(crate) struct Args {
     /// not made shorter
     #[arg(long, value_name = "N", default_value_t = 60)]
     pub(crate) seconds: u64,
-    /// How often each attack is made, 2 or more: the last round may add little to
-    /// what is resident after the one before
+    /// How often each attack is made, 2 or more: the others may leave little more
+    /// resident than the first
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
     pub(crate) rounds: u32,
     /// Only the attacks whose names contain this; may be given several times

@@ -15,6 +15,8 @@ pub(crate) enum Against {
     Demo,
     /// `quill demo` that may have this many descriptors.
     DemoWithDescriptors(u64),
+    /// `quill demo` that waits so many seconds for the rest of a request.
+    DemoWithPatience(u64),
     /// A server with TLS and the same defaults.
     Tls,
     /// `quill call`, which the attack starts itself.

@@ -17,6 +17,8 @@ mod windows;
 
 use crate::attack::{Against, Attack};
 
+/// What a server waits for the rest of a request, in seconds, that is to wait in vain.
+const PATIENCE: u64 = 2;
 /// Descriptors of a server that is to run out of them.
 const FEW_DESCRIPTORS: u64 = 64;
 
@@ -71,6 +73,12 @@ pub(crate) const ALL: &[Attack] = &[
         round!(windows::zero),
     ),
     Attack::new(
+        "dribble",
+        "DATA of one byte each to handlers that do not read",
+        round!(windows::dribble),
+    )
+    .patient(8),
+    Attack::new(
         "window-increments",
         "increments of 0, over 2^31-1, and of one byte",
         round!(windows::increments),
@@ -96,6 +104,13 @@ pub(crate) const ALL: &[Attack] = &[
         "bodies a byte at a time, in each protocol",
         round!(bodies::slow),
     )
+    .patient(6),
+    Attack::new(
+        "stalled-bodies",
+        "bodies that stop half-way, against --receive-timeout 2s",
+        round!(bodies::stalled),
+    )
+    .against(Against::DemoWithPatience(PATIENCE))
     .patient(6),
     Attack::new(
         "slow-readers",
@@ -167,7 +182,9 @@ pub(crate) const ALL: &[Attack] = &[
         round!(unfinished::messages),
     )
     .patient(8)
-    .memory_mib_max(448),
+    // 256 MiB, and what is on its way: 25 MiB of a server at rest, 12 of unread bytes, and
+    // what was let go of within a second.
+    .memory_mib_max(384),
     Attack::new(
         "quill-call",
         "hostile descriptor sets, reflection and answers to quill call",

@@ -15,8 +15,8 @@ use crate::victim::{Victim, raise_descriptors};
 
 /// What a second identical attack may add to what is resident.
 const GROWTH_KIB_MAX: i64 = 8 * 1024;
-/// Rounds after one that added more than that, at most.
-const ROUNDS_MORE_MAX: u32 = 2;
+/// How long freed memory may take to go back to the system.
+const REST_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long descriptors may take to come back to what they were.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);
 /// What one attack takes beside its own time: start, settle, end.
@@ -55,22 +55,14 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What the last round added to the most that was resident after one before
-    /// it, in KiB.
+    /// The most that was resident after a round beyond what was after the first,
+    /// in KiB.
     pub(crate) fn growth(&self) -> i64 {
-        let Some((last, before)) = self.after.split_last() else {
+        let Some((first, others)) = self.after.split_first() else {
             return 0;
         };
-        let before = before.iter().max().unwrap_or(last);
-        last.cast_signed() - before.cast_signed()
-    }
-
-    /// Whether to attack once more: what is freed goes back to the system late and
-    /// in part, so a round that ended too high is followed by others. What leaks
-    /// adds in each.
-    fn wants_more(&self, rounds: u32) -> bool {
-        let made = u32::try_from(self.after.len()).unwrap_or(u32::MAX);
-        made < rounds || (self.growth() > GROWTH_KIB_MAX && made < rounds + ROUNDS_MORE_MAX)
+        let most = others.iter().max().unwrap_or(first);
+        most.cast_signed() - first.cast_signed()
     }
 }
 
@@ -181,7 +173,8 @@ async fn attack_server(
     let arena = || setting.arena(victim.address, time);
     let client = GoodClient::start(&victim).await?;
     row.descriptors_before = victim.descriptors();
-    while row.wants_more(setting.rounds) {
+    let before = victim.memory().resident;
+    for _ in 0..setting.rounds {
         let fought = tokio::time::timeout(time + ROUND_GRACE, (attack.round)(arena())).await;
         match fought {
             Ok(Ok(sent)) => row.sent = sent,
@@ -189,7 +182,8 @@ async fn attack_server(
             Err(_) => row.findings.push("the attack does not end".to_owned()),
         }
         row.descriptors_after = settle(&victim, row.descriptors_before).await;
-        row.after.push(victim.memory().resident);
+        let rest = *row.after.first().unwrap_or(&before);
+        row.after.push(rested(&victim, rest).await);
     }
     let calls = client.stop().await;
     (row.calls, row.slowest) = (calls.count, calls.slowest);
@@ -201,7 +195,7 @@ async fn attack_server(
     let growth = row.growth();
     if growth > GROWTH_KIB_MAX {
         row.findings
-            .push(format!("the last round added {growth} KiB"));
+            .push(format!("a round added {growth} KiB to the first"));
     }
     row.findings.extend(busy_for_nobody(&victim).await);
     row.peak = victim.memory().peak;
@@ -235,6 +229,20 @@ async fn settle(victim: &Victim, before: usize) -> usize {
             return now;
         }
         sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// What is resident once freed memory went back to the system, which is a little late:
+/// waits for as much as `rest`, or half of what may be added to it.
+async fn rested(victim: &Victim, rest: u64) -> u64 {
+    let given_up = Instant::now() + REST_TIME_MAX;
+    loop {
+        let now = victim.memory().resident;
+        let added = now.cast_signed() - rest.cast_signed();
+        if added <= GROWTH_KIB_MAX / 2 || Instant::now() > given_up {
+            return now;
+        }
+        sleep(Duration::from_millis(50)).await;
     }
 }
 

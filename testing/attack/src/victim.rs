@@ -91,6 +91,9 @@ impl Victim {
             command = Command::new(program);
             command.args(["demo", "--listen", "127.0.0.1:0", "--port-file"]);
             command.arg(&port_file);
+            if let Against::DemoWithPatience(seconds) = against {
+                command.args(["--receive-timeout", &format!("{seconds}s")]);
+            }
         }
         let complaints = std::fs::File::create(folder.join("stderr")).map_err(|e| e.to_string())?;
         command

@@ -132,10 +132,11 @@ impl InPieces {
         served: &Served,
         channel: &quill_transport::Channel,
         (method, content_type): (&str, &str),
-        text_bytes: usize,
+        message_bytes: usize,
         ending: &str,
     ) -> Self {
-        let text = "x".repeat(text_bytes);
+        let others = r#"{"text":"","count":1,"ending":""}"#.len() + ending.len();
+        let text = "x".repeat(message_bytes - others);
         let message = format!(r#"{{"text":"{text}","count":1,"ending":"{ending}"}}"#);
         let goes_on = method == "Both" && !ending.is_empty();
         let prefix = match content_type {
@@ -143,6 +144,7 @@ impl InPieces {
             "application/quill-stream+json" => frame_header(message.len(), !goes_on),
             _ => peer::envelope(0, message.as_bytes())[..5].to_vec(),
         };
+        let prefix_bytes = prefix.len();
         let mut pieces = [prefix, message.into_bytes()].concat();
         let last = pieces.split_off(pieces.len() - 10);
         let path = format!("/probe.v1.ProbeService/{method}");
@@ -154,7 +156,8 @@ impl InPieces {
         let channel = channel.clone();
         let answer = tokio::spawn(async move { peer::exchange(&channel, head, Fed(body)).await });
         let before = served.server.held_bytes();
-        let first_bytes = pieces.len();
+        // What says how long the message is takes no memory.
+        let first_bytes = pieces.len() - prefix_bytes;
         feed.try_send(pieces.into()).unwrap();
         eventually("it waits for the rest", || {
             assert!(!answer.is_finished(), "{method} {content_type}: refused");
@@ -212,7 +215,7 @@ async fn one_call_alone_fits_the_least_budget() {
     .await;
     for kind in KINDS {
         let channel = peer::http2(&served.url);
-        let call = InPieces::call(&served, &channel, kind, MIB - 1024, "").await;
+        let call = InPieces::call(&served, &channel, kind, MIB, "").await;
         let answer = peer::soon(call.answer).await.unwrap();
         assert_eq!(answer.status, 200, "{kind:?}: {answer:?}");
         assert!(!says_exhausted(&answer), "{kind:?}");

@@ -1,6 +1,9 @@
 //! What `quill demo` takes.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use super::time::time;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,6 +26,9 @@ pub(crate) struct DemoArgs {
     /// Let a page of this origin call the demo from a browser; repeatable
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     pub(crate) cors_origins: Vec<String>,
+    /// End calls whose caller stops half-way and sends nothing for so long
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
+    pub(crate) receive_timeout: Duration,
 }
 
 /// Whether the machine has the address, binding tells.

@@ -27,7 +27,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
     let reflection = quill_reflection::server(echo::FILE_DESCRIPTOR_SET)
         .with_descriptor_set(data::FILE_DESCRIPTOR_SET)
         .with_descriptor_set(quill_health::proto::FILE_DESCRIPTOR_SET);
-    let mut builder = Server::builder();
+    let mut builder = Server::builder().receive_timeout(args.receive_timeout);
     if !args.cors_origins.is_empty() {
         builder = builder.cors(Cors::origins(&args.cors_origins));
     }

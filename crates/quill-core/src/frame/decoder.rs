@@ -129,13 +129,13 @@ impl FrameDecoder {
         }
     }
 
-    /// How much of an unfinished frame has come, in bytes; 0 between frames.
+    /// Memory that an unfinished frame takes, in bytes, which is never 0: less than
+    /// twice what has come, and no more than the payload will be. 0 between frames.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        let header = self
-            .header
-            .map_or(0, |header| varint::encoded_len(header.payload_bytes) + 1);
-        self.prefix_len + header + self.partial.len()
+        self.partial
+            .capacity()
+            .max((!self.is_between_frames()).into())
     }
 
     /// Whether no part of a frame is held.
@@ -288,10 +288,5 @@ impl FrameDecoder {
             self.phase = Phase::Ended;
         }
         Ok(Frame { flags, payload })
-    }
-
-    #[cfg(test)]
-    pub(super) fn partial_capacity(&self) -> usize {
-        self.partial.capacity()
     }
 }

@@ -1,17 +1,22 @@
 //! A body that comes in on one task and is read on another.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quill_core::Headers;
 use quill_h2::Key;
 
 use super::wakes::Wakes;
 use crate::body::{Body, Chunk};
 use crate::error::TransportError;
+
+/// Parts under this size are joined behind others: a body in single bytes costs its
+/// bytes, not an allocation for each.
+const JOIN_BYTES_MAX: usize = 1024;
 
 /// The parts of a body that have come and were not read. The stream's window bounds
 /// them: its room is given again for what was read.
@@ -25,6 +30,8 @@ pub(crate) struct Inbox {
 #[derive(Debug, Default)]
 struct State {
     parts: VecDeque<Bytes>,
+    /// Small parts behind those.
+    joined: BytesMut,
     trailers: Option<Headers>,
     /// How the body ended; what came before it is read first.
     end: Option<Result<(), TransportError>>,
@@ -67,9 +74,7 @@ impl Inbox {
     /// Puts a part in.
     pub(crate) fn put(&self, part: Bytes, end: bool) {
         let mut state = self.lock();
-        if !part.is_empty() {
-            state.parts.push_back(part);
-        }
+        state.push(part);
         if end {
             state.end = Some(Ok(()));
         }
@@ -88,7 +93,7 @@ impl Inbox {
     pub(crate) fn fail(&self, error: TransportError) {
         let mut state = self.lock();
         if state.end.is_none() {
-            state.parts.clear();
+            state.take_unread();
             state.end = Some(Err(error));
             state.wake();
         }
@@ -98,12 +103,9 @@ impl Inbox {
     pub(crate) fn look(&self) -> Reading {
         let mut state = self.lock();
         state.is_posted = false;
-        let bytes = std::mem::take(&mut state.read_bytes);
-        let left = state.is_left.then(|| {
-            let unread: usize = state.parts.iter().map(Bytes::len).sum();
-            state.parts.clear();
-            u32::try_from(unread).unwrap_or(u32::MAX)
-        });
+        let bytes = mem::take(&mut state.read_bytes);
+        let left = state.is_left.then(|| state.take_unread());
+        let left = left.map(|unread| u32::try_from(unread).unwrap_or(u32::MAX));
         Reading { bytes, left }
     }
 
@@ -117,8 +119,47 @@ impl State {
         self.reader.take().into_iter().for_each(Waker::wake);
     }
 
+    fn push(&mut self, part: Bytes) {
+        if self.has_unread() && part.len() < JOIN_BYTES_MAX {
+            self.joined.extend_from_slice(&part);
+        } else if !part.is_empty() {
+            self.flush_joined();
+            self.parts.push_back(part);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        if self.parts.is_empty() {
+            self.flush_joined();
+        }
+        self.parts.pop_front()
+    }
+
+    fn flush_joined(&mut self) {
+        if !self.joined.is_empty() {
+            self.parts.push_back(mem::take(&mut self.joined).freeze());
+        }
+    }
+
+    fn has_unread(&self) -> bool {
+        !self.parts.is_empty() || !self.joined.is_empty()
+    }
+
+    fn unread_bytes(&self) -> usize {
+        let parts: usize = self.parts.iter().map(Bytes::len).sum();
+        parts + self.joined.len()
+    }
+
+    /// Lets go of what was not read; how many bytes that were.
+    fn take_unread(&mut self) -> usize {
+        let bytes = self.unread_bytes();
+        self.parts = VecDeque::new();
+        self.joined = BytesMut::new();
+        bytes
+    }
+
     fn is_read(&self) -> bool {
-        self.parts.is_empty() && self.trailers.is_none() && matches!(self.end, Some(Ok(())))
+        !self.has_unread() && self.trailers.is_none() && matches!(self.end, Some(Ok(())))
     }
 }
 
@@ -133,7 +174,7 @@ impl Body for InboxBody {
     ) -> Poll<Option<Result<Chunk, TransportError>>> {
         let inbox = &self.0;
         let mut state = inbox.lock();
-        let Some(part) = state.parts.pop_front() else {
+        let Some(part) = state.pop() else {
             if let Some(trailers) = state.trailers.take() {
                 return Poll::Ready(Some(Ok(Chunk::Trailers(trailers))));
             }
@@ -158,7 +199,7 @@ impl Body for InboxBody {
             .map(|left| left.saturating_sub(bytes.into()));
         state.read_bytes = state.read_bytes.saturating_add(bytes);
         // The last that is read of a body is told too: its room is the connection's.
-        let is_last = state.end.is_some() && state.parts.is_empty();
+        let is_last = state.end.is_some() && !state.has_unread();
         let is_much = is_last || state.read_bytes >= inbox.wakes.report_bytes();
         let posts = is_much && !state.is_posted;
         state.is_posted |= posts;
@@ -178,7 +219,7 @@ impl Body for InboxBody {
     fn bytes_left(&self) -> Option<u64> {
         let state = self.0.lock();
         match (&state.end, &state.trailers) {
-            (Some(Ok(())), None) => Some(state.parts.iter().map(|part| part.len() as u64).sum()),
+            (Some(Ok(())), None) => Some(state.unread_bytes() as u64),
             (None, _) => state.bytes_left,
             _ => None,
         }
@@ -190,12 +231,49 @@ impl Drop for InboxBody {
         let mut state = self.0.lock();
         state.is_left = true;
         state.reader = None;
-        let is_news = state.end.is_none() || !state.parts.is_empty();
+        let is_news = state.end.is_none() || state.has_unread();
         let posts = is_news && !state.is_posted;
         state.is_posted |= posts;
         drop(state);
         if posts {
             self.0.wakes.post(self.0.stream);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_parts_are_joined_and_all_come_in_their_order() {
+        let mut engine = quill_h2::Connection::client(quill_h2::Config::default());
+        let head = quill_core::RequestHead::post("/a.B/C");
+        let stream = engine.open("http", &head, &[], false).unwrap();
+        let (inbox, mut body) = Inbox::new(stream, Wakes::new(65_535, 65_535), None);
+        let large = Bytes::from(vec![8; JOIN_BYTES_MAX]);
+        for _ in 0..2 {
+            for byte in 0..100 {
+                inbox.put(Bytes::copy_from_slice(&[byte]), false);
+            }
+            inbox.put(large.clone(), false);
+        }
+        inbox.put(Bytes::from_static(b"end"), true);
+        assert_eq!(body.bytes_left(), Some(2 * 1124 + 3));
+        let mut parts = Vec::new();
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(Ok(Chunk::Data(part)))) = Pin::new(&mut body).poll_chunk(&mut cx)
+        {
+            parts.push(part);
+        }
+        let lens: Vec<usize> = parts.iter().map(Bytes::len).collect();
+        assert_eq!(lens, [1, 99, JOIN_BYTES_MAX, 100, JOIN_BYTES_MAX, 3]);
+        let small: Vec<u8> = (0..100).collect();
+        let end = &b"end"[..];
+        assert_eq!(
+            parts.concat(),
+            [&small, &large[..], &small, &large, end].concat()
+        );
+        assert!(body.is_ended());
     }
 }

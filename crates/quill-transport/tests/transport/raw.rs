@@ -432,3 +432,35 @@ async fn open_streams_are_bounded() {
     // REFUSED_STREAM: it may be sent again.
     assert_eq!((reset.stream, reset.error_code()), (5, 7));
 }
+
+/// A window that is moved and stays shut lets nothing through, however often.
+#[tokio::test]
+async fn a_window_that_stays_shut_is_no_progress() {
+    let timeout = Duration::from_secs(60);
+    let mut options = ServerOptions::default();
+    options.write_timeout = Some(timeout);
+    options.http2_ping_interval = None;
+    let running = start(&Shared::default(), options).await;
+    let mut raw = Raw::client(running.local_addr().unwrap()).await;
+    // INITIAL_WINDOW_SIZE
+    let window = |bytes| Frame::new(Frame::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, bytes]);
+    let mut block = vec![0x83, 0x86];
+    block.extend(b"\x04\x08/endless");
+    raw.write_all(&[window(10), Frame::headers(1, 5, &block)])
+        .await;
+    let data = soon(raw.until(|frame| frame.kind == Frame::DATA)).await;
+    assert_eq!(data.payload.len(), 10);
+    let _held = stop_clock();
+    for turn in 0..10 {
+        // Ten bytes below nothing, then five: the stream is looked at all the same.
+        raw.write_all(&[window(0), window(5), Frame::ping(0, [turn; 8])])
+            .await;
+        let told = raw.until(|frame| matches!(frame.kind, Frame::RESET | Frame::PING));
+        if told.await.kind == Frame::RESET {
+            assert!(turn >= 4, "{turn}");
+            return;
+        }
+        tokio::time::advance(timeout / 4).await;
+    }
+    panic!("a stream that lets nothing through is kept");
+}

@@ -329,6 +329,10 @@ impl Decode for StreamDecoder {
         step
     }
 
+    fn hold(&mut self) {
+        self.envelopes.hold();
+    }
+
     fn held_bytes(&self) -> usize {
         self.envelopes.held_bytes()
     }

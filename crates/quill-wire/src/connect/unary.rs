@@ -278,7 +278,7 @@ impl UnaryDecoder {
             format: call.format,
             options: Arc::clone(&call.options),
             encoding: call.receive,
-            body: Chunks::default(),
+            body: Chunks::whole(call.options.receive_bytes_max),
             stage: Stage::Body,
             status: 200,
             leading: Metadata::new(),
@@ -416,7 +416,11 @@ impl Decode for UnaryDecoder {
         }
     }
 
+    fn hold(&mut self) {
+        self.body.hold();
+    }
+
     fn held_bytes(&self) -> usize {
-        self.body.len()
+        self.body.held_bytes()
     }
 }

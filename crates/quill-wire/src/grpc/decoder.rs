@@ -323,8 +323,12 @@ impl Decode for GrpcDecoder {
         next
     }
 
+    fn hold(&mut self) {
+        self.envelopes.hold();
+    }
+
     fn held_bytes(&self) -> usize {
         let text = self.text.as_ref().map_or(0, TextDecoder::held_bytes);
-        self.envelopes.held_bytes().saturating_add(text)
+        self.envelopes.held_bytes().max(text)
     }
 }

@@ -106,6 +106,14 @@ impl Decode for QuillDecoder {
         }
     }
 
+    fn hold(&mut self) {
+        match &mut self.body {
+            Body::Bare(bare) => bare.hold(),
+            Body::Framed(framed) => framed.hold(),
+            Body::Failure(failure) => failure.hold(),
+        }
+    }
+
     fn held_bytes(&self) -> usize {
         match &self.body {
             Body::Bare(bare) => bare.held_bytes(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::arena::{Arena, discard};
 use crate::wire::http1::{self, status};
@@ -15,6 +15,8 @@ use crate::wire::messages::{COLLECT, DIALECTS, Dialect, ECHO, bytes_field, echo}
 const BOMB_BYTES: usize = 64 * 1024 * 1024;
 const DEPTH: usize = 100_000;
 const SLOW_CONNECTIONS: usize = 200;
+/// Calls that stop half-way must have ended by then: 2 s are the server's patience.
+const STALLED_TIME_MAX: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 const ENCODINGS: [&str; 2] = ["gzip", "zstd"];
 
@@ -210,5 +212,47 @@ async fn trickle(arena: Arena, dialect: Dialect) {
     tokio::select! {
         () = writing => {}
         _ = discard(&mut read) => {}
+    }
+}
+
+/// Bodies that stop in the middle of a message: each is answered, on connections that
+/// stay open.
+pub(super) async fn stalled(arena: Arena) -> Result<String, String> {
+    let mut tasks = JoinSet::new();
+    for number in 0..SLOW_CONNECTIONS {
+        let arena = arena.clone();
+        tasks.spawn(async move { stall(&arena, DIALECTS[number % DIALECTS.len()]).await });
+    }
+    let mut slowest = Duration::ZERO;
+    while let Some(ended) = tasks.join_next().await {
+        slowest = slowest.max(ended.map_err(|error| error.to_string())??);
+    }
+    Ok(format!(
+        "{SLOW_CONNECTIONS} bodies, each ended within {slowest:.1?}"
+    ))
+}
+
+/// How long half a message was waited for.
+async fn stall(arena: &Arena, dialect: Dialect) -> Result<Duration, String> {
+    let message = (dialect.wrap)(dialect.plain, &echo(&[b'x'; 1000]));
+    let half = &message[..500];
+    let begun = Instant::now();
+    let ended = if dialect.name == "grpc" {
+        let opened = Http2::open(arena, &[]).await;
+        let mut connection = opened.map_err(|error| error.to_string())?;
+        let block = http2::post(COLLECT, dialect.content_type, &[]);
+        let _ = connection.head(1, 0, &block).await;
+        let _ = connection.send(&frame(DATA, 0, 1, half)).await;
+        connection.answer(1, STALLED_TIME_MAX).await.0
+    } else {
+        let head = http1::head(COLLECT, &[("content-type", dialect.content_type)]);
+        let head = format!("{head}content-length: {}\r\n\r\n", message.len());
+        let request = [head.as_bytes(), half].concat();
+        arena.ask(&request, STALLED_TIME_MAX).await.0
+    };
+    if ended {
+        Ok(begun.elapsed())
+    } else {
+        Err(format!("half a body of {} is waited for", dialect.name))
     }
 }

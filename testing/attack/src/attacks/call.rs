@@ -64,7 +64,7 @@ async fn answered(arena: &Arena, case: &Case) -> Result<(), String> {
         .map_err(|e| e.to_string())?;
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     let url = format!("http://{address}/{METHOD}");
-    let arguments = ["--http1", "--protocol", "connect"]
+    let arguments = ["--http1", "--protocol", case.protocol]
         .map(str::to_owned)
         .to_vec();
     tokio::select! {

@@ -2,6 +2,9 @@
 
 use std::io::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::dice::Dice;
 use crate::wire::messages::{bytes_field, envelope, number_field};
 
@@ -43,7 +46,11 @@ pub(super) struct Case {
     pub(super) answer: Answerer,
     /// Whether nothing good can come of it.
     pub(super) must_fail: bool,
+    /// What the command is told to speak.
+    pub(super) protocol: &'static str,
 }
+
+const CONNECT: &str = "connect";
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/connect+proto\r\n";
 const CHUNKED: &str = "transfer-encoding: chunked\r\n\r\n";
@@ -169,6 +176,7 @@ fn says(name: &'static str, must_fail: bool, said: &[u8]) -> Case {
         name,
         answer: Box::new(answer),
         must_fail,
+        protocol: CONNECT,
     }
 }
 
@@ -190,6 +198,7 @@ fn replies(
         name,
         answer: Box::new(answer),
         must_fail,
+        protocol: CONNECT,
     }
 }
 
@@ -203,6 +212,7 @@ fn raw(name: &'static str, bytes: Vec<u8>, then: fn() -> Then) -> Case {
         name,
         answer: Box::new(answer),
         must_fail: true,
+        protocol: CONNECT,
     }
 }
 
@@ -240,9 +250,39 @@ pub(super) fn cases(dice: &mut Dice) -> Vec<Case> {
         ),
         raw("random bytes", dice.bytes(5000), || Then::Close),
     ];
+    cases.extend(line_ends());
     cases.extend(files(dice));
     cases.extend(answers());
     cases
+}
+
+/// Line ends and more in the trailers of gRPC-Web, which are lines of text.
+fn line_ends() -> impl Iterator<Item = Case> {
+    let trailers: [(&str, &[u8]); 4] = [
+        (
+            "a bare CR in trailers",
+            b"grpc-status: 5\rgrpc-status: 0\r\n",
+        ),
+        (
+            "two statuses in trailers",
+            b"grpc-status: 5\r\ngrpc-status: 0\r\n\r\nx: 1\r\n",
+        ),
+        (
+            "CR and LF in an error's message",
+            b"grpc-message: a%0D%0Agrpc-status: 0%00%1B[2J\r\ngrpc-status: 5\r\n",
+        ),
+        ("NUL and no colon in trailers", b"grpc-status: 0\0\n\0\n:\n"),
+    ];
+    trailers.into_iter().flat_map(|(name, block)| {
+        let frame = envelope(0x80, block);
+        let text = STANDARD.encode(&frame).into_bytes();
+        [("grpc-web", frame), ("grpc-web-text", text)].map(|(protocol, body)| Case {
+            name,
+            answer: Box::new(move |_| whole(&format!("application/{protocol}+proto"), &body)),
+            must_fail: true,
+            protocol,
+        })
+    })
 }
 
 /// Schemas that make no sense, or too much of it.
@@ -267,6 +307,7 @@ fn files(dice: &mut Dice) -> Vec<Case> {
             name: "imports without an end",
             answer: Box::new(chain),
             must_fail: true,
+            protocol: CONNECT,
         },
         says(
             "a million imports",

@@ -8,12 +8,16 @@ use crate::arena::{Arena, discard};
 use crate::wire::http2::{
     self, DATA, END_STREAM, Http2, INITIAL_WINDOW_SIZE, frame, window_update,
 };
-use crate::wire::messages::{EXPAND, endless, envelope};
+use crate::wire::messages::{CHAT, EXPAND, echo, endless, envelope};
 
 const CONNECTIONS: u64 = 4;
 /// As many streams as a peer may have open.
 const STREAMS: u32 = 250;
 const MESSAGE_BYTES: usize = 60_000;
+/// Streams whose windows together are the connection's.
+const DRIBBLES: u32 = 60;
+const DRIBBLE_MESSAGES: usize = 20;
+const WINDOW_BYTES: usize = 65_535;
 
 /// Asks for endless answers on so many streams.
 async fn ask(connection: &mut Http2, streams: u32) -> std::io::Result<()> {
@@ -49,6 +53,39 @@ pub(super) async fn zero(arena: Arena) -> Result<String, String> {
         })
         .await;
     Ok(format!("{} streams", arena.counted()))
+}
+
+pub(super) async fn dribble(arena: Arena) -> Result<String, String> {
+    arena
+        .on_connections(CONNECTIONS, |arena, _| async move {
+            let _ = dribble_on(&arena).await;
+        })
+        .await;
+    Ok(format!("{} bytes", arena.counted()))
+}
+
+/// Echoes that can't leave, and so requests that nobody reads: each byte in a frame of
+/// its own, as many as the windows allow.
+async fn dribble_on(arena: &Arena) -> std::io::Result<()> {
+    let mut connection = Http2::open(arena, &[(INITIAL_WINDOW_SIZE, 0)]).await?;
+    let block = http2::post(CHAT, "application/grpc+proto", &[]);
+    let messages = envelope(0, &echo(b"x")).repeat(DRIBBLE_MESSAGES);
+    let streams = (0..DRIBBLES).map(|n| n * 2 + 1);
+    for stream in streams.clone() {
+        connection.head(stream, 0, &block).await?;
+    }
+    for _ in 0..WINDOW_BYTES / messages.len() {
+        for stream in streams.clone() {
+            let bytes = messages.iter();
+            let frames: Vec<u8> = bytes
+                .flat_map(|byte| frame(DATA, 0, stream, &[*byte]))
+                .collect();
+            connection.send(&frames).await?;
+            arena.add(messages.len() as u64);
+        }
+    }
+    discard(&mut connection.read).await;
+    Ok(())
 }
 
 pub(super) async fn increments(arena: Arena) -> Result<String, String> {

@@ -125,7 +125,7 @@ impl Failure {
             metadata: answer.leading,
             trailers: answer.trailing,
             retry_after: seconds.map(Duration::from_secs),
-            chunks: Chunks::default(),
+            chunks: Chunks::whole(options.receive_bytes_max),
             bytes_max: options.receive_bytes_max,
             delivered: false,
         }
@@ -181,7 +181,11 @@ impl Failure {
             .unwrap_or_else(|| problem::of_status(self.status))
     }
 
+    pub(super) fn hold(&mut self) {
+        self.chunks.hold();
+    }
+
     pub(super) fn held_bytes(&self) -> usize {
-        self.chunks.len()
+        self.chunks.held_bytes()
     }
 }

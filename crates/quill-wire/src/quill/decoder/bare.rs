@@ -32,7 +32,7 @@ enum Progress {
 
 impl Bare {
     pub(super) fn of(call: &Call, side: Side) -> Self {
-        let mut chunks = Chunks::default();
+        let mut chunks = Chunks::whole(call.options.receive_bytes_max);
         if let Some(message) = &call.inline_body {
             chunks.push(message.clone());
         }
@@ -82,7 +82,11 @@ impl Bare {
         }
     }
 
+    pub(super) fn hold(&mut self) {
+        self.chunks.hold();
+    }
+
     pub(super) fn held_bytes(&self) -> usize {
-        self.chunks.len()
+        self.chunks.held_bytes()
     }
 }

@@ -111,6 +111,11 @@ impl Framed {
         }
     }
 
+    /// Frames hold nothing but memory of their own, once no whole one is left.
+    pub(super) fn hold(&mut self) {
+        self.whole.as_mut().into_iter().for_each(Bare::hold);
+    }
+
     pub(super) fn held_bytes(&self) -> usize {
         let whole = self.whole.as_ref().map_or(0, Bare::held_bytes);
         let waiting = self.queue.iter().map(Bytes::len);
