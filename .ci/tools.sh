@@ -125,5 +125,7 @@ need_libnghttp2() {
   python3 -c 'import ctypes; ctypes.CDLL("libnghttp2.so.14")' 2>/dev/null ||
     need_apt libnghttp2.so.14:libnghttp2-14
 }
+# promtool is in the package of the server.
+need_promtool() { need_apt promtool:prometheus; }
 need_redis() { need_apt redis-server:redis-server redis-sentinel:redis-sentinel; }
 need_shellcheck() { need_apt shellcheck:shellcheck; }

@@ -23,9 +23,7 @@ use crate::dispatch::{Allowed, Dispatch, Fallback};
 use crate::error::ServeError;
 use crate::handler::Handler;
 use crate::http_service::{BoxHttpService, Front, HttpLayer, HttpService};
-use crate::middleware::metrics::{
-    Metering, MetricsCollector, MetricsLayer, MetricsPage, PageService,
-};
+use crate::middleware::metrics::{MetricsCollector, MetricsLayer, MetricsPage, MetricsSettings};
 use crate::routes::{Routes, Service};
 use crate::server::{BoundServer, Drain};
 use crate::stack::{BoxStack, Handlers, Stack};
@@ -63,8 +61,7 @@ struct Settings {
     transport: Option<ServerOptions>,
     tls: Option<ServerTls>,
     drain_limit: Option<Duration>,
-    metrics: Option<MetricsCollector>,
-    metrics_page: Option<MetricsPage>,
+    metrics: MetricsSettings,
 }
 
 impl ServerBuilder {
@@ -85,8 +82,7 @@ impl ServerBuilder {
                 transport: None,
                 tls: None,
                 drain_limit: None,
-                metrics: None,
-                metrics_page: None,
+                metrics: MetricsSettings::default(),
             },
         }
     }
@@ -143,13 +139,13 @@ impl<L> ServerBuilder<L> {
     /// Counts the calls and connections of the server in `metrics`: calls around
     /// all layers, whenever it is set.
     pub fn metrics(mut self, metrics: &MetricsCollector) -> Self {
-        self.settings.metrics = Some(metrics.clone());
+        self.settings.metrics.collector = Some(metrics.clone());
         self
     }
 
     /// Answers a scraper with what [`metrics`](Self::metrics) counts.
     pub fn metrics_page(mut self, page: MetricsPage) -> Self {
-        self.settings.metrics_page = Some(page);
+        self.settings.metrics.page = Some(page);
         self
     }
 
@@ -347,10 +343,10 @@ impl<L: RpcLayers> ServerBuilder<L> {
             limit: self.settings.drain_limit.unwrap_or(DRAIN_LIMIT_DEFAULT),
             begun: Cancellation::new(),
         };
-        if let Some(metrics) = &self.settings.metrics {
-            http = http.with_counts(metrics.connections());
+        if let Some(counts) = self.settings.metrics.connections() {
+            http = http.with_counts(counts);
         }
-        let elsewhere = self.settings.metrics_page_elsewhere();
+        let elsewhere = self.settings.metrics.page_elsewhere();
         let service = self.into_front(budget.clone(), drain.begun.clone())?;
         let bound = BoundServer::new(http, service, budget, drain);
         Ok(match elsewhere {
@@ -377,7 +373,7 @@ impl<L: RpcLayers> ServerBuilder<L> {
             ),
             (
                 "metrics_page on an address of its own",
-                self.settings.has_metrics_page_elsewhere(),
+                self.settings.metrics.has_page_elsewhere(),
             ),
         ];
         if let Some((name, _)) = others.iter().find(|(_, is_set)| *is_set) {
@@ -408,12 +404,9 @@ impl<L: RpcLayers> ServerBuilder<L> {
             receive_timeout,
             timeout_max,
             metrics,
-            metrics_page,
             ..
         } = self.settings;
-        let known = metrics
-            .as_ref()
-            .map(|metrics| metrics.methods(routes.methods(), wire.send_bytes_max));
+        let known = metrics.known(&routes, wire.send_bytes_max);
         let routes = Arc::new(routes);
         let handlers = Handlers(Arc::clone(&routes));
         let stack = match &known {
@@ -424,11 +417,7 @@ impl<L: RpcLayers> ServerBuilder<L> {
             None if self.is_layered => Stack::layered(erased(self.layers.layer(handlers))),
             None => Stack::Bare(Arc::clone(&routes)),
         };
-        let page = metrics.zip(metrics_page);
-        let metering = Metering {
-            known,
-            page: page.map(|(metrics, page)| PageService::new(page.path, metrics)),
-        };
+        let metering = metrics.metering(known);
         let allowed = Allowed {
             budget,
             receive_timeout,
@@ -453,7 +442,7 @@ impl Settings {
         if let Some(mistake) = self.routes.mistake() {
             return Err(ServeError::setting(mistake.to_owned()));
         }
-        self.check_metrics_page()?;
+        self.metrics.check(&self.routes)?;
         let held = [
             (HELD_BYTES_MAX, self.held_bytes_max),
             (CONNECTION_HELD_BYTES_MAX, self.connection_held_bytes_max),
@@ -467,41 +456,6 @@ impl Settings {
             }
         }
         Ok(())
-    }
-
-    fn check_metrics_page(&self) -> Result<(), ServeError> {
-        let Some(page) = &self.metrics_page else {
-            return Ok(());
-        };
-        let path = &page.path;
-        if self.metrics.is_none() {
-            return Err(ServeError::setting(
-                "metrics_page has nothing to show: set metrics too".to_owned(),
-            ));
-        }
-        if !path.starts_with('/') || path.contains('?') {
-            return Err(ServeError::setting(format!(
-                "metrics_page can't be at {path:?}: allowed is a path with its leading /, without a query"
-            )));
-        }
-        if self.routes.find(path).is_some() {
-            return Err(ServeError::setting(format!(
-                "metrics_page can't be at {path:?}: a method is there"
-            )));
-        }
-        Ok(())
-    }
-
-    fn has_metrics_page_elsewhere(&self) -> bool {
-        let page = self.metrics_page.as_ref();
-        page.is_some_and(|page| page.listener.is_some())
-    }
-
-    /// Takes the page that has an address of its own.
-    fn metrics_page_elsewhere(&mut self) -> Option<(Listener, PageService)> {
-        let page = self.metrics_page.take_if(|page| page.listener.is_some())?;
-        let service = PageService::new(page.path, self.metrics.clone()?);
-        Some((page.listener?, service))
     }
 
     fn budget(&self) -> Budget {

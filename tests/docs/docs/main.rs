@@ -4,6 +4,7 @@
 mod blocks;
 mod commands;
 mod guide;
+mod middleware;
 mod performance;
 mod resilience;
 

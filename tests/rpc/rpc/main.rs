@@ -8,6 +8,7 @@ mod cors;
 mod credits;
 mod endings;
 mod error_bodies;
+mod external;
 mod layers;
 mod limits;
 mod matrix;

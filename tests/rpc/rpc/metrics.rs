@@ -1,7 +1,8 @@
 //! What a server counts, and where it tells.
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use futures_util::stream;
@@ -9,6 +10,7 @@ use quill::metrics::{MetricsCollector, MetricsPage};
 use quill::{Code, Listener, Protocol, Request};
 use tower::limit::ConcurrencyLimitLayer;
 
+use crate::external;
 use crate::peer::Http1;
 use crate::probe::{PROTOCOLS, ProbeRequest, Served, ending, eventually, say, serve_with};
 
@@ -218,11 +220,6 @@ async fn get(url: &str, path: &str) -> (u16, String) {
     let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
     connection.write(request).await;
     let answer = connection.answer().await;
-    let is_page = answer.status == 200;
-    let expected = is_page.then_some("text/plain; version=0.0.4; charset=utf-8");
-    if is_page {
-        assert_eq!(answer.header("content-type"), expected);
-    }
     (answer.status, answer.text().to_owned())
 }
 
@@ -239,12 +236,17 @@ async fn the_page_is_on_the_same_address_where_it_is_asked_for() {
     })
     .await;
     served.client(Protocol::Grpc).one(say("x")).await.unwrap();
-    let (status, text) = get(&served.url, "/stats?x=1").await;
-    assert_eq!(status, 200);
+    let mut connection = Http1::connect(&served.url).await;
+    let asked = "GET /stats?x=1 HTTP/1.1\r\nhost: a\r\n\r\n";
+    connection.write(asked).await;
+    let answer = connection.answer().await;
+    assert_eq!(answer.status, 200);
+    let media_type = answer.header("content-type");
+    assert_eq!(media_type, Some("text/plain; version=0.0.4; charset=utf-8"));
+    let text = answer.text();
     let line = of("handled_total", "One", "unary", ",code=\"ok\"") + " 1";
     assert!(text.lines().any(|other| other == line), "{text}");
     assert_ne!(get(&served.url, "/metrics").await.0, 200);
-    let mut connection = Http1::connect(&served.url).await;
     let posted = connection.post("/stats", &[], "").await;
     assert_eq!((posted.status, posted.header("allow")), (405, Some("GET")));
 }
@@ -308,13 +310,8 @@ async fn promtool_finds_nothing() {
     tool.stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut tool = match tool.spawn() {
-        Ok(tool) => tool,
-        Err(error) if std::env::var_os("REQUIRE_EXTERNAL").is_none_or(|value| value != "1") => {
-            println!("skipped: promtool can't be run: {error}");
-            return;
-        }
-        Err(error) => panic!("promtool can't be run: {error}"),
+    let Some(mut tool) = external::start(&mut tool) else {
+        return;
     };
     let mut input = tool.stdin.take().expect("it has an input");
     input.write_all(metrics.prometheus().as_bytes()).unwrap();
@@ -323,4 +320,82 @@ async fn promtool_finds_nothing() {
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     assert!(output.status.success() && said.is_empty(), "{said}");
+}
+
+/// A Prometheus server of its own, ended with the test.
+struct Prometheus {
+    child: Child,
+    folder: PathBuf,
+    url: String,
+}
+
+impl Prometheus {
+    /// One that scrapes `target`.
+    fn start(target: &str) -> Option<Self> {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        let folder = std::env::temp_dir().join(format!("quill-prometheus-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let config = folder.join("prometheus.yml");
+        let scrape = "global: {scrape_interval: 200ms, scrape_timeout: 200ms}";
+        let job = format!("{{job_name: quill, static_configs: [{{targets: [\"{target}\"]}}]}}");
+        std::fs::write(&config, format!("{scrape}\nscrape_configs: [{job}]\n")).unwrap();
+        let mut server = Command::new("prometheus");
+        server
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--storage.tsdb.path={}", folder.display()))
+            .arg(format!("--web.listen-address={address}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = external::start(&mut server);
+        Some(Self {
+            child: child?,
+            folder,
+            url: format!("http://{address}"),
+        })
+    }
+
+    /// What a query finds; `None` while there is no server or no answer.
+    async fn query(&self, query: &str) -> Option<String> {
+        let address = self.url.strip_prefix("http://").expect("a plain URL");
+        tokio::net::TcpStream::connect(address).await.ok()?;
+        let path = format!("/api/v1/query?query={query}");
+        let (_, text) = get(&self.url, &path).await;
+        let answer: serde_json::Value = serde_json::from_str(&text).ok()?;
+        let value = answer.pointer("/data/result/0/value/1")?;
+        value.as_str().map(str::to_owned)
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[tokio::test]
+async fn a_real_prometheus_scrapes_it() {
+    let metrics = MetricsCollector::new();
+    let fed = metrics.clone();
+    let served = serve_with(move |builder| {
+        let builder = builder.metrics(&fed);
+        builder.metrics_page(MetricsPage::here())
+    })
+    .await;
+    served.client(Protocol::Grpc).one(say("x")).await.unwrap();
+    let target = served.url.strip_prefix("http://").expect("a plain URL");
+    let Some(prometheus) = Prometheus::start(target) else {
+        return;
+    };
+    for _ in 0..600 {
+        let scraped = prometheus.query("sum(quill_server_handled_total)").await;
+        if scraped.as_deref() == Some("1") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it never scraped the call");
 }

@@ -218,6 +218,7 @@ mod redis {
     use quill::rate_limit::{ClientIpConfig, RateLimitLayer, RedisBackend};
 
     use super::{SLOW, limited};
+    use crate::external;
     use crate::probe::say;
 
     /// A server of its own, ended with the test.
@@ -231,16 +232,8 @@ mod redis {
             let mut server = Command::new("redis-server");
             server.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
             server.args(["--save", "", "--appendonly", "no"]);
-            match server.stdout(Stdio::null()).spawn() {
-                Ok(child) => Some(Self(child, format!("redis://127.0.0.1:{port}"))),
-                Err(error) => {
-                    let required = std::env::var_os("REQUIRE_EXTERNAL");
-                    let required = required.is_some_and(|value| value == "1");
-                    assert!(!required, "redis-server can't be run: {error}");
-                    println!("skipped: redis-server can't be run: {error}");
-                    None
-                }
-            }
+            let child = external::start(server.stdout(Stdio::null()))?;
+            Some(Self(child, format!("redis://127.0.0.1:{port}")))
         }
     }
 

@@ -18,6 +18,7 @@ mod method;
 mod page;
 mod prometheus;
 mod record;
+mod settings;
 mod sharded;
 mod streams;
 
@@ -28,3 +29,4 @@ pub(crate) use layer::MetricsLayer;
 pub(crate) use limiter::LimiterCounts;
 pub(crate) use metering::Metering;
 pub(crate) use page::PageService;
+pub(crate) use settings::MetricsSettings;

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use quill_core::{Headers, Pushback};
+use quill_core::{Error, Headers, Pushback};
+
+use crate::retry_after;
 
 /// How many attempts were made before this one.
 pub(super) const PREVIOUS_ATTEMPTS: &str = "grpc-previous-rpc-attempts";
@@ -16,6 +18,15 @@ pub(super) fn read_attempts(value: &[u8]) -> u32 {
     number(value)
         .and_then(|attempts| u32::try_from(attempts).ok())
         .unwrap_or_default()
+}
+
+/// Says in trailers when to try again, where the error does: whole milliseconds, as
+/// many as fit a number of 32 bits.
+pub(super) fn put(error: &Error, trailers: &mut Headers) {
+    if let Some(delay) = error.retry_after() {
+        let millis = retry_after::millis(delay).min(i32::MAX as u64);
+        trailers.append(PUSHBACK, millis.to_string());
+    }
 }
 
 /// What the trailers say of another attempt. A negative time, as whatever is no
@@ -50,6 +61,24 @@ mod tests {
             assert_eq!(pushback(&trailers), Some(expected), "{value:?}");
         }
         assert_eq!(pushback(&Headers::new()), None);
+    }
+
+    #[test]
+    fn what_is_put_is_read_again() {
+        let mut trailers = Headers::new();
+        put(&Error::unavailable("no"), &mut trailers);
+        assert!(trailers.is_empty());
+        for (delay, read) in [
+            (Duration::ZERO, Duration::ZERO),
+            (Duration::from_millis(250), Duration::from_millis(250)),
+            (Duration::from_micros(1), Duration::from_millis(1)),
+            (Duration::MAX, Duration::from_millis(i32::MAX as u64)),
+        ] {
+            let mut trailers = Headers::new();
+            let error = Error::unavailable("later").with_retry_after(delay);
+            put(&error, &mut trailers);
+            assert_eq!(pushback(&trailers), Some(Pushback::After(read)));
+        }
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Secrets that are known by their hashes, and whose they are.
 
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
 use siphasher::sip128::{Hasher128, SipHasher13};
 use subtle::ConstantTimeEq;
 
@@ -39,25 +38,15 @@ struct Known {
 
 impl Secrets {
     pub(super) fn new() -> Self {
-        let mut key = [0; 16];
-        if SystemRandom::new().fill(&mut key).is_err() {
-            // An operating system without randomness: no secret could be told by
-            // its tag, so the standard library's own keys have to do.
-            use std::hash::{BuildHasher, RandomState};
-            let (one, other) = (RandomState::new(), RandomState::new());
-            let halves = [one.hash_one(0_u8), other.hash_one(1_u8)];
-            for (to, from) in key
-                .iter_mut()
-                .zip(halves.iter().flat_map(|half| half.to_ne_bytes()))
-            {
-                *to = from;
-            }
-        }
+        // The standard library draws these from the operating system's randomness,
+        // and what it hashes with them nobody else can tell.
+        let (one, other) = (RandomState::new(), RandomState::new());
+        let tags = SipHasher13::new_with_keys(one.hash_one(0_u8), other.hash_one(1_u8));
         Self {
             known: Vec::new(),
             by_digest: Index::with_room(0),
             by_tag: Index::with_room(0),
-            tags: SipHasher13::new_with_key(&key),
+            tags,
         }
     }
 

@@ -11,6 +11,7 @@ use super::future::MetricsFuture;
 use super::method::KnownMethods;
 use super::record::CallRecord;
 use super::streams::CountedInbound;
+use crate::stack::of_layer;
 
 /// Counts the calls of a server.
 #[derive(Clone, Debug)]
@@ -65,7 +66,12 @@ where
             }
             _ => {}
         }
-        ready.map_err(Into::into)
+        ready.map_err(|error| {
+            // There is no call yet, and will be none.
+            let error = of_layer(error.into());
+            self.known.of(None).refused(error.code());
+            error.into()
+        })
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {

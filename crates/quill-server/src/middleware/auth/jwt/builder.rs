@@ -1,5 +1,6 @@
 //! A validator's settings.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,7 +21,6 @@ const COOLDOWN_DEFAULT: Duration = Duration::from_secs(30);
 
 /// The settings of a [`JwtValidator`]: who issues tokens, for whom, and the keys
 /// are to be said; for the rest there are defaults.
-#[derive(Debug)]
 #[must_use = "nothing is built before `build`"]
 pub struct JwtBuilder {
     issuers: Names,
@@ -39,7 +39,6 @@ struct Names {
     is_any: bool,
 }
 
-#[derive(Debug)]
 enum From {
     Json(Vec<u8>),
     Secret(Vec<u8>),
@@ -183,6 +182,17 @@ impl JwtBuilder {
     }
 }
 
+/// Without what it has of keys, which may be a secret.
+impl fmt::Debug for JwtBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JwtBuilder")
+            .field("issuers", &self.issuers)
+            .field("audiences", &self.audiences)
+            .field("algorithms", &self.algorithms)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Names {
     fn expected(self, what: &str) -> Result<Option<Vec<String>>, JwtError> {
         match (self.named.is_empty(), self.is_any) {
@@ -208,7 +218,7 @@ fn fixed(keys: KeySet, algorithms: &[Algorithm]) -> Result<Keys, JwtError> {
 }
 
 fn source(url: &str, tls: Option<ClientTls>) -> Result<Source, JwtError> {
-    let wrong = |error: &dyn std::fmt::Display| JwtError::new(format!("{url}: {error}"));
+    let wrong = |error: &dyn fmt::Display| JwtError::new(format!("{url}: {error}"));
     let scheme_end = url.find("://").map(|at| at + 3);
     let Some(authority) = scheme_end.and_then(|start| url.get(start..)) else {
         return Err(wrong(&"allowed are https://host/path and http://host/path"));

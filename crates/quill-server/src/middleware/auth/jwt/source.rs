@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ use super::key_set::{DOCUMENT_BYTES_MAX, KeySet};
 
 /// How long fetching the keys may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// While there are no keys at all, they are fetched this often at most.
+const COOLDOWN_WITHOUT_KEYS: Duration = Duration::from_secs(1);
 
 /// Where keys come from.
 pub(super) enum Source {
@@ -44,6 +48,8 @@ pub(super) struct Keys {
     state: RwLock<State>,
     /// Held by the one who fetches.
     fetching: tokio::sync::Mutex<()>,
+    /// A task fetches keys that are old.
+    is_refreshing: AtomicBool,
 }
 
 #[derive(Default)]
@@ -70,6 +76,7 @@ impl Keys {
             pace,
             state: RwLock::default(),
             fetching: tokio::sync::Mutex::new(()),
+            is_refreshing: AtomicBool::new(false),
         }
     }
 
@@ -83,10 +90,26 @@ impl Keys {
         (state.keys.clone(), is_old && !self.is_fixed())
     }
 
+    /// Whether whoever asks is to fetch keys that are old: one at a time is.
+    pub(super) fn begin_refresh(&self) -> bool {
+        !self.is_refreshing.swap(true, Ordering::Relaxed)
+    }
+
+    /// Fetches keys that are old.
+    pub(super) async fn refresh(&self) {
+        // That it failed was told, and those at hand serve on.
+        let _ = self.fetched().await;
+        self.is_refreshing.store(false, Ordering::Relaxed);
+    }
+
     /// Whether they may be fetched for a token whose key is not among them.
     pub(super) fn may_fetch(&self) -> bool {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let is_rested = |tried: Instant| tried.elapsed() >= self.pace.cooldown;
+        let cooldown = match state.keys {
+            Some(_) => self.pace.cooldown,
+            None => self.pace.cooldown.min(COOLDOWN_WITHOUT_KEYS),
+        };
+        let is_rested = |tried: Instant| tried.elapsed() >= cooldown;
         !self.is_fixed() && state.tried.is_none_or(is_rested)
     }
 

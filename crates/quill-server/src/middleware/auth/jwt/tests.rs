@@ -24,11 +24,13 @@ fn encode(bytes: impl AsRef<[u8]>) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
+type Sign = Box<dyn Fn(&[u8]) -> Vec<u8>>;
+
 /// Signs in one way, and has the key to check it with.
 struct Signer {
     algorithm: &'static str,
     jwk: Value,
-    sign: Box<dyn Fn(&[u8]) -> Vec<u8>>,
+    sign: Sign,
 }
 
 impl Signer {
@@ -359,4 +361,62 @@ fn settings_that_open_doors_are_said_or_told() {
         &signer.token(&json!({"sub": "ann", "exp": now() + 9})),
     )
     .unwrap();
+}
+
+fn authenticate(validator: &JwtValidator, token: &str) -> Verdict {
+    let mut request = RequestParts::default();
+    let value = format!("Bearer {token}");
+    request.metadata.append("authorization", &value).unwrap();
+    validator.authenticate(&request)
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_file_are_read_again_as_they_age_and_when_one_is_missing() {
+    let [a, b, c] = ["a", "b", "c"].map(|name| Signer::es256().named(name));
+    let path = std::env::temp_dir().join(format!("quill-jwks-{}", std::process::id()));
+    let publish = |signer: &Signer| {
+        std::fs::write(&path, json!({"keys": [signer.jwk]}).to_string()).unwrap();
+    };
+    let validator = ours().jwks_file(&path).build().unwrap();
+    let by = |signer: &Signer| authenticate(&validator, &signer.token(&good()));
+
+    let Verdict::Asking(asking) = by(&a) else {
+        panic!("nothing was read yet")
+    };
+    assert_eq!(asking.await.unwrap_err().code(), Code::Unavailable);
+    publish(&a);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let Verdict::Asking(asking) = by(&a) else {
+        panic!("a second has passed")
+    };
+    asking.await.unwrap();
+    assert!(matches!(by(&a), Verdict::Known(_)));
+
+    publish(&b);
+    assert!(matches!(by(&b), Verdict::Refused(_)), "it is too soon");
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let Verdict::Asking(asking) = by(&b) else {
+        panic!("half a minute has passed")
+    };
+    asking.await.unwrap();
+
+    publish(&c);
+    tokio::time::advance(Duration::from_secs(300)).await;
+    assert!(
+        matches!(by(&b), Verdict::Known(_)),
+        "those at hand serve on"
+    );
+    while matches!(by(&b), Verdict::Known(_)) {
+        tokio::task::yield_now().await;
+    }
+    assert!(matches!(by(&c), Verdict::Known(_)));
+    std::fs::remove_file(&path).unwrap();
+    tokio::time::advance(Duration::from_secs(300)).await;
+    for _ in 0..3 {
+        assert!(
+            matches!(by(&c), Verdict::Known(_)),
+            "a file that is gone changes nothing"
+        );
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }

@@ -78,13 +78,10 @@ impl Authenticator for JwtValidator {
         {
             return self.ask(token);
         }
-        if is_old {
+        if is_old && self.0.keys.begin_refresh() {
             // Those at hand serve until the new ones are there.
             let shared = Arc::clone(&self.0);
-            tokio::spawn(async move {
-                // That it failed was told.
-                let _ = shared.keys.fetched().await;
-            });
+            tokio::spawn(async move { shared.keys.refresh().await });
         }
         match self.0.check(&token, &keys) {
             Ok(identity) => Verdict::Known(identity),

@@ -1,0 +1,72 @@
+//! What a server's builder is told of metrics.
+
+use quill_core::RequestHead;
+use quill_transport::{ConnectionCounts, Listener};
+
+use super::collector::MetricsCollector;
+use super::metering::Metering;
+use super::method::KnownMethods;
+use super::page::{MetricsPage, PageService};
+use crate::error::ServeError;
+use crate::routes::Routes;
+
+/// What a server's builder is told of metrics.
+#[derive(Debug, Default)]
+pub(crate) struct MetricsSettings {
+    /// `None`: nothing is counted.
+    pub(crate) collector: Option<MetricsCollector>,
+    pub(crate) page: Option<MetricsPage>,
+}
+
+impl MetricsSettings {
+    pub(crate) fn check(&self, routes: &Routes) -> Result<(), ServeError> {
+        let Some(page) = &self.page else {
+            return Ok(());
+        };
+        let path = &page.path;
+        let why = if self.collector.is_none() {
+            "there is nothing to show; set metrics too"
+        } else if !path.starts_with('/') || RequestHead::post(path).path() != path {
+            "allowed is a path with its leading /, without a query"
+        } else if routes.find(path).is_some() {
+            "a method is there"
+        } else {
+            return Ok(());
+        };
+        Err(ServeError::setting(format!(
+            "metrics_page can't be at {path:?}: {why}"
+        )))
+    }
+
+    /// The counters of these routes' methods.
+    pub(crate) fn known(&self, routes: &Routes, send_bytes_max: usize) -> Option<KnownMethods> {
+        let collector = self.collector.as_ref()?;
+        Some(collector.methods(routes.methods(), send_bytes_max))
+    }
+
+    /// The counters of connections.
+    pub(crate) fn connections(&self) -> Option<ConnectionCounts> {
+        self.collector.as_ref().map(MetricsCollector::connections)
+    }
+
+    pub(crate) fn has_page_elsewhere(&self) -> bool {
+        let page = self.page.as_ref();
+        page.is_some_and(|page| page.listener.is_some())
+    }
+
+    /// Takes the page that has an address of its own.
+    pub(crate) fn page_elsewhere(&mut self) -> Option<(Listener, PageService)> {
+        let page = self.page.take_if(|page| page.listener.is_some())?;
+        let service = PageService::new(page.path, self.collector.clone()?);
+        Some((page.listener?, service))
+    }
+
+    /// What dispatch does, with the page that is on the server's own address.
+    pub(crate) fn metering(self, known: Option<KnownMethods>) -> Metering {
+        let page = self.collector.zip(self.page);
+        Metering {
+            known,
+            page: page.map(|(collector, page)| PageService::new(page.path, collector)),
+        }
+    }
+}
