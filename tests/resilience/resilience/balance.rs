@@ -86,7 +86,10 @@ async fn calls_are_spread_by_the_policy() {
         let spread_out = spread(&drawn, 90).await;
         assert_eq!(spread_out.len(), 3, "{way:?}: {spread_out:?}");
 
-        let first = way.builder(&urls.join(",")).balance(Balance::pick_first());
+        let first = way
+            .builder("")
+            .endpoints(urls)
+            .balance(Balance::pick_first());
         let first = client(first);
         assert_eq!(spread(&first, 9).await, counts(&[("a", 9)]), "{way:?}");
         let answers: Vec<_> = first
@@ -167,11 +170,13 @@ async fn a_server_that_goes_is_passed_over_and_comes_back() {
 async fn the_next_is_tried_when_the_first_is_lost() {
     let (a, b) = (serve_named("a").await, serve_named("b").await);
     for way in ways() {
-        let urls = format!("{},{},{}", closed_url(), a.url, b.url);
-        let client = client(way.builder(&urls).balance(soon(Balance::pick_first())));
+        let urls = [closed_url(), a.url.clone(), b.url.clone()];
+        let builder = way.builder("").endpoints(urls);
+        let client = client(builder.balance(soon(Balance::pick_first())));
         assert_eq!(spread(&client, 3).await, counts(&[("a", 3)]), "{way:?}");
     }
-    let urls = format!("{},{}", a.url, b.url);
+    let hosts = [a.url.as_str(), &b.url].map(|url| url.trim_start_matches("http://"));
+    let urls = format!("http://{}", hosts.join(","));
     let client = client(builder(&urls).balance(soon(Balance::pick_first())));
     assert_eq!(spread(&client, 3).await, counts(&[("a", 3)]));
     a.server.shutdown().await;
@@ -222,8 +227,7 @@ async fn servers_come_from_a_source_that_is_asked_again() {
 async fn without_servers_calls_fail_at_once_or_wait() {
     for way in ways() {
         let address = closed_url();
-        let urls = format!("{address},{}", closed_url());
-        let hasty = client(way.builder(&urls));
+        let hasty = client(way.builder("").endpoints([&address, &closed_url()]));
         let begun = Instant::now();
         let error = hasty.set(failing("x", 0)).await.unwrap_err();
         assert!(begun.elapsed() < Duration::from_secs(5));
@@ -249,11 +253,10 @@ async fn without_servers_calls_fail_at_once_or_wait() {
         assert_eq!(answer.unwrap().message().server, "late", "{way:?}");
         server.shutdown().await;
     }
-    let client = builder(&format!("{},{}", closed_url(), closed_url()))
-        .build()
-        .unwrap();
+    let client = builder("").endpoints([closed_url(), closed_url()]).build();
+    let client = client.unwrap();
     client.ready().await.unwrap_err();
-    let built = builder("http://a,ftp://b").build();
+    let built = builder("").endpoints(["http://a", "ftp://b"]).build();
     assert!(built.unwrap_err().to_string().contains("ftp"));
     let nowhere = builder("")
         .endpoints_from(|| async { Ok(Vec::new()) })
