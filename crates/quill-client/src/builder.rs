@@ -1,5 +1,6 @@
 //! A client's settings.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,10 +43,10 @@ const COMPRESSION_LEVELS: std::ops::RangeInclusive<u8> = 1..=22;
 ///     .build()?;
 /// # Ok::<(), quill_client::ConnectError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct ClientBuilder {
-    base_url: String,
+    urls: Vec<String>,
     source: Option<Source>,
     balance: Option<Balance>,
     protocol: Protocol,
@@ -66,7 +67,7 @@ impl ClientBuilder {
         let mut options = WireOptions::default();
         options.compress = false;
         Self {
-            base_url: BASE_URL_DEFAULT.to_owned(),
+            urls: vec![BASE_URL_DEFAULT.to_owned()],
             source: None,
             balance: None,
             protocol: Protocol::default(),
@@ -87,22 +88,21 @@ impl ClientBuilder {
     /// (TLS, HTTP/2 where the server has it), `unix:/path`. A path in it goes
     /// before the methods' own. `http://localhost:8080` unless set.
     ///
-    /// Several servers stand with commas between them (`http://a:1,b:2`), as do
-    /// those of [`endpoints`](Self::endpoints).
+    /// Several servers stand with commas between them, before the path if there
+    /// is one (`http://a:1,b:2/api`).
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.base_url = url.into();
+        self.urls = vec![url.into()];
         self.source = None;
         self
     }
 
     /// Several servers, each by its URL, in place of one: calls are spread over
     /// them, by [`balance`](Self::balance).
-    pub fn endpoints<U: AsRef<str>>(self, urls: impl IntoIterator<Item = U>) -> Self {
-        let urls: Vec<String> = urls
-            .into_iter()
-            .map(|url| url.as_ref().to_owned())
-            .collect();
-        self.base_url(urls.join(","))
+    pub fn endpoints<U: AsRef<str>>(mut self, urls: impl IntoIterator<Item = U>) -> Self {
+        let urls = urls.into_iter();
+        self.urls = urls.map(|url| url.as_ref().to_owned()).collect();
+        self.source = None;
+        self
     }
 
     /// The servers as `source` names them, by their URLs, whenever it is asked:
@@ -335,7 +335,7 @@ impl ClientBuilder {
     fn servers(&self) -> Result<Servers, ConnectError> {
         let source = match &self.source {
             Some(source) => source.clone(),
-            None => Source::Urls(Source::read(&self.base_url)?),
+            None => Source::Urls(Source::read(&self.urls)?),
         };
         Ok(match source {
             Source::Urls(mut urls) if urls.len() == 1 && self.balance.is_none() => {
@@ -397,6 +397,20 @@ impl ClientBuilder {
             options: Arc::new(self.options),
             metadata: Arc::new(self.metadata),
         }
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    /// Without the metadata of its calls, in which there may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("urls", &self.urls)
+            .field("protocol", &self.protocol)
+            .field("format", &self.format)
+            .field("timeout", &self.timeout)
+            .field("balance", &self.balance)
+            .field("layers", &self.layers)
+            .finish_non_exhaustive()
     }
 }
 

@@ -205,7 +205,7 @@ impl Keeper {
             Event::Failed(..) => {}
             Event::Lost(_) => {
                 kept.backend.heard();
-                kept.lost();
+                kept.lost(&self.balance, now);
                 return true;
             }
             Event::Health(_, is_serving) => kept.told(is_serving),

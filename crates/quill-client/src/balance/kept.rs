@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quill_core::Error;
 use quill_exchange::from_transport;
@@ -15,6 +16,9 @@ use super::health::{Checking, HealthCheck};
 use super::keeper::Event;
 use super::outlier::Outliers;
 use super::settings::Balance;
+
+/// A connection that ends sooner counts as an attempt that has failed.
+const LASTING: Duration = Duration::from_secs(1);
 
 /// Why a server can't be called; the source of a call's error for which there
 /// was none.
@@ -58,8 +62,11 @@ impl std::error::Error for Failure {
 pub(super) struct Kept {
     pub(super) backend: Arc<Backend>,
     pub(super) link: Link,
-    /// Since it was last connected.
+    /// Attempts to connect that have failed since it was last connected for a
+    /// while.
     failures: u32,
+    /// When it was connected.
+    since: Instant,
     pub(super) failure: Option<Failure>,
     ejected: Option<Instant>,
     ejections: u32,
@@ -85,6 +92,7 @@ impl Kept {
             backend,
             link: Link::Idle,
             failures: 0,
+            since: Instant::now(),
             failure: None,
             ejected: None,
             ejections: 0,
@@ -110,7 +118,7 @@ impl Kept {
 
     pub(super) fn connected(&mut self, check: Option<&HealthCheck>, tell: &mpsc::Sender<Event>) {
         self.link = Link::Ready;
-        self.failures = 0;
+        self.since = Instant::now();
         self.failure = None;
         self.health = None;
         self.checking = check.map(|check| {
@@ -126,11 +134,19 @@ impl Kept {
         self.checking = None;
     }
 
-    /// Its connection has gone, though it could be had just now.
-    pub(super) fn lost(&mut self) {
-        if self.link == Link::Ready {
+    /// Its connection has gone. The next is made at once, unless this one was so
+    /// short that it was none.
+    pub(super) fn lost(&mut self, balance: &Balance, now: Instant) {
+        if self.link != Link::Ready {
+            return;
+        }
+        self.checking = None;
+        if now.saturating_duration_since(self.since) >= LASTING {
+            self.failures = 0;
             self.link = Link::Idle;
-            self.checking = None;
+        } else {
+            self.failures = self.failures.saturating_add(1);
+            self.link = Link::Failed(now + balance.reconnect.delay(self.failures));
         }
     }
 

@@ -30,21 +30,29 @@ impl Source {
         Self::Asked(Arc::new(move || Box::pin(ask())))
     }
 
-    /// Reads URLs in a list with commas: those without a scheme have that of the
-    /// one before.
-    pub(crate) fn read(urls: &str) -> Result<Vec<Endpoint>, TransportError> {
-        let mut scheme = "";
-        urls.split(',')
-            .map(str::trim)
-            .map(|url| match url.split_once("://") {
-                Some((own, _)) => {
-                    scheme = own;
-                    Endpoint::parse(url)
-                }
-                None if scheme.is_empty() || url.starts_with("unix:") => Endpoint::parse(url),
-                None => Endpoint::parse(&format!("{scheme}://{url}")),
-            })
-            .collect()
+    /// Reads URLs, each with as many authorities as there are commas between.
+    ///
+    /// # Errors
+    /// One can't be used, or there is none.
+    pub(crate) fn read(urls: &[String]) -> Result<Vec<Endpoint>, TransportError> {
+        let mut endpoints = Vec::new();
+        for url in urls {
+            let Some((scheme, rest)) = url.split_once("://") else {
+                endpoints.push(Endpoint::parse(url)?);
+                continue;
+            };
+            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+            let (authorities, path) = rest.split_at(end);
+            for authority in authorities.split(',') {
+                let url = format!("{scheme}://{}{path}", authority.trim());
+                endpoints.push(Endpoint::parse(&url)?);
+            }
+        }
+        if endpoints.is_empty() {
+            let message = "a client needs a URL, and `endpoints` was given none";
+            return Err(TransportError::new(TransportErrorKind::Url, message).unprocessed());
+        }
+        Ok(endpoints)
     }
 
     /// The addresses that there are now, in order. Names without one are left
@@ -101,20 +109,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_urls_are_read() {
-        let read = |urls: &str| {
-            let read = Source::read(urls).map_err(|error| error.to_string())?;
+    fn urls_have_one_authority_or_several() {
+        let read = |urls: &[&str]| {
+            let urls: Vec<_> = urls.iter().map(ToString::to_string).collect();
+            let read = Source::read(&urls).map_err(|error| error.to_string())?;
             Ok::<_, String>(read.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
+        let several = read(&["http://a:1, b:2/x,y"]).unwrap();
+        assert_eq!(several, ["http://a:1/x,y", "http://b:2/x,y"]);
+        let mixed = read(&["https://a", "unix:/c,d", "http://[::1]:7,e"]).unwrap();
         assert_eq!(
-            read("http://a:1,b:2").unwrap(),
-            ["http://a:1", "http://b:2"]
+            mixed,
+            ["https://a", "unix:/c,d", "http://[::1]:7", "http://e"]
         );
-        assert_eq!(
-            read("https://a/x, b, unix:/c,http://d").unwrap(),
-            ["https://a/x", "https://b", "unix:/c", "http://d"]
-        );
-        for wrong in ["a:1,http://b", "http://a,,b", "http://a,", ""] {
+        for wrong in [
+            &["a:1"][..],
+            &["http://a,,b"],
+            &["http://a,"],
+            &["http://a,http://b"],
+            &[],
+        ] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -90,7 +90,8 @@ impl Default for RetryPolicy {
 /// pushback, a `RetryInfo` detail), or not to try again at all. The call's
 /// deadline covers all attempts and the waits between them. A request's messages
 /// are kept until the first message of the answer, within a bound; one that is
-/// over it, or whose answer has begun, is not made again.
+/// over it, or whose answer has begun, is not made again. Extensions that a layer
+/// outside of this one has set on the request stay behind.
 #[derive(Clone, Debug)]
 pub struct RetryLayer(Arc<Policies>);
 
