@@ -11,7 +11,7 @@ mod wakes;
 pub(crate) use arrival::{Arrival, Split};
 pub(crate) use exchanges::{Exchange, Exchanges};
 pub(crate) use inbox::{Inbox, InboxBody};
-pub(crate) use link::{ALIVE_PING, GOODBYE_TIMEOUT, Link, reset_error};
+pub(crate) use link::{ALIVE_PING, EVENTS_MAX, GOODBYE_TIMEOUT, Link, ROUNDS_MAX, reset_error};
 pub(crate) use sending::{Progress, Sending, StreamTask};
 use wakes::StreamWaker;
 pub(crate) use wakes::Wakes;

@@ -20,6 +20,11 @@ const SLICES_MAX: usize = 64;
 /// wait beyond what bodies may queue.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
+/// Rounds of reading and writing in one turn of a connection's task, and events that
+/// end it sooner; then other tasks have theirs.
+pub(crate) const ROUNDS_MAX: usize = 16;
+pub(crate) const EVENTS_MAX: usize = 1024;
+
 /// How long a peer may take to acknowledge that the connection ends, or to read it.
 pub(crate) const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -20,11 +20,10 @@ use super::shared::{Call, Settings, Shared};
 use crate::body::Body;
 use crate::client::request_body::RequestBody;
 use crate::error::{TransportError, TransportErrorKind};
-use crate::h2::{ALIVE_PING, Arrival, Exchanges, Link, Sending, reset_error};
+use crate::h2::{
+    ALIVE_PING, Arrival, EVENTS_MAX, Exchanges, Link, ROUNDS_MAX, Sending, reset_error,
+};
 use exchanges::Exchange;
-
-/// Rounds in one turn of the task; then other tasks have theirs.
-const ROUNDS_MAX: usize = 16;
 
 /// One connection, from its preface to its end.
 pub(super) struct Session<T> {
@@ -90,8 +89,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
 
     /// One turn: reads, opens, sends, writes.
     fn turn(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut events = 0;
         for _ in 0..ROUNDS_MAX {
-            let has_read = self.read(input, cx)?;
+            if events > EVENTS_MAX {
+                break;
+            }
+            let read = self.read(input, cx)?;
+            let has_read = read.is_some();
+            events += read.unwrap_or_default();
             self.hand_over();
             self.open_calls(cx);
             let open_before = self.link.engine.streams_open();
@@ -138,16 +143,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             && (self.shared.is_abandoned() || self.link.engine.is_told_to_go())
     }
 
-    fn read(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> io::Result<bool> {
+    /// Reads once and takes in what came; how many events that were, if something did.
+    fn read(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> io::Result<Option<usize>> {
         if !self.link.read(input, cx)? {
-            return Ok(false);
+            return Ok(None);
         }
         self.life.bytes_came();
         self.link.engine.advance(Instant::now().into_std());
+        let mut events = 0;
         while let Some(event) = self.link.engine.receive(input) {
             self.take(event);
+            events += 1;
         }
-        Ok(true)
+        Ok(Some(events))
     }
 
     fn take(&mut self, event: Event) {

@@ -20,13 +20,10 @@ use super::exchange::Exchange;
 use crate::bounds::ADAPTIVE_WINDOW_BYTES;
 use crate::error::{TransportError, TransportErrorKind};
 use crate::exchange::Service;
-use crate::h2::{ALIVE_PING, Arrival, Exchanges, Link, Wakes, reset_error};
+use crate::h2::{ALIVE_PING, Arrival, EVENTS_MAX, Exchanges, Link, ROUNDS_MAX, Wakes, reset_error};
 use crate::io::Io;
 use crate::server::activity::{Activity, Mark};
 use crate::server::options::ServerOptions;
-
-/// Rounds in one turn of the task; then other tasks have theirs.
-const ROUNDS_MAX: usize = 16;
 
 /// The PING behind the first GOAWAY of a drain: once it is answered, the peer has
 /// seen both.
@@ -152,8 +149,14 @@ impl<S: Service> Session<S> {
     }
 
     fn turn(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut events = 0;
         for _ in 0..ROUNDS_MAX {
-            let has_read = self.read(input, cx)?;
+            if events > EVENTS_MAX {
+                break;
+            }
+            let read = self.read(input, cx)?;
+            let has_read = read.is_some();
+            events += read.unwrap_or_default();
             self.hand_over(cx);
             let has_woken = self.look(cx);
             self.send(cx);
@@ -198,17 +201,19 @@ impl<S: Service> Session<S> {
                 && self.link.engine.streams_open() == 0)
     }
 
-    /// Reads once and takes in what came; whether something did.
-    fn read(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> io::Result<bool> {
+    /// Reads once and takes in what came; how many events that were, if something did.
+    fn read(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> io::Result<Option<usize>> {
         if !self.link.read(input, cx)? {
-            return Ok(false);
+            return Ok(None);
         }
         self.clock.bytes_came();
         self.link.engine.advance(self.clock.now().into_std());
+        let mut events = 0;
         while let Some(event) = self.link.engine.receive(input) {
             self.take(event);
+            events += 1;
         }
-        Ok(true)
+        Ok(Some(events))
     }
 
     fn take(&mut self, event: Event) {
