@@ -346,7 +346,7 @@ impl Talk {
             return;
         }
         let decoded = self.decoder.decode(&block, 1 << 20, &mut Ignore);
-        decoded.expect("a header block that its peer can read");
+        let _ = decoded.expect("a header block that its peer can read");
     }
 
     fn drain(&mut self) -> Vec<u8> {

@@ -21,7 +21,7 @@ pub(crate) fn list(attacks: &[Attack]) -> String {
 /// The rows as a table, then every finding.
 pub(crate) fn table(rows: &[Row], known_failing: &[String]) -> String {
     let mut text = String::from(
-        "| attack | what was sent (last round) | peak MiB | after each round MiB | last round added MiB \
+        "| attack | what was sent (last round) | peak MiB | after each round MiB | a round added MiB \
          | descriptors | good calls, slowest | verdict |\n|---|---|---|---|---|---|---|---|\n",
     );
     for row in rows {
