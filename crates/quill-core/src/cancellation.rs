@@ -49,6 +49,12 @@ impl Cancellation {
         }
     }
 
+    /// Whether there is a clone of it.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// Whether it has fired.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {

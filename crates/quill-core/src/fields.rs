@@ -1,4 +1,6 @@
-//! Names and values of many fields in one allocation.
+//! Names and values of many fields in one allocation, or in none.
+
+use std::sync::Arc;
 
 /// Room made at once for the first field, so that the fields of most calls cost one
 /// allocation, not one for each time that it doubles.
@@ -13,18 +15,31 @@ const LENGTHS_BYTES: usize = 8;
 /// The fields lie one behind the other in one buffer, each behind its lengths: a call's
 /// header block costs one allocation whatever its number of fields, is small to move,
 /// and a look-up compares slices without hashing, which for the dozen fields of a call
-/// is the faster way.
-#[derive(Clone, Default, PartialEq, Eq)]
+/// is the faster way. Those that many calls have in common cost none: they are constant,
+/// or shared.
+#[derive(Clone)]
 pub(crate) struct Fields {
-    bytes: Vec<u8>,
+    store: Store,
     len: usize,
+}
+
+#[derive(Clone)]
+enum Store {
+    Constant(&'static [(&'static str, &'static str)]),
+    Own(Vec<u8>),
+    Shared(Arc<[u8]>),
 }
 
 impl Fields {
     pub(crate) const fn new() -> Self {
+        Self::constant(&[])
+    }
+
+    /// These fields, which are copied once others are added.
+    pub(crate) const fn constant(fields: &'static [(&'static str, &'static str)]) -> Self {
         Self {
-            bytes: Vec::new(),
-            len: 0,
+            store: Store::Constant(fields),
+            len: fields.len(),
         }
     }
 
@@ -34,7 +49,17 @@ impl Fields {
 
     /// Bytes of all names and values together.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len() - self.len * LENGTHS_BYTES
+        match self.iter() {
+            FieldsIter::Constant(fields) => fields.map(|(n, v)| n.len() + v.len()).sum(),
+            FieldsIter::Bytes(bytes) => bytes.len() - self.len * LENGTHS_BYTES,
+        }
+    }
+
+    /// From now on clones cost nothing until they are changed.
+    pub(crate) fn share(&mut self) {
+        if let Store::Own(bytes) = &self.store {
+            self.store = Store::Shared(bytes.as_slice().into());
+        }
     }
 
     /// Adds a field. One whose name or value is over 4 GiB is dropped; every reader of
@@ -44,19 +69,45 @@ impl Fields {
         let (Ok(name_len), Ok(value_len)) = lengths else {
             return;
         };
+        let mut bytes = self.take_bytes();
         let lengths = (u64::from(name_len) << 32) | u64::from(value_len);
-        if self.bytes.capacity() == 0 {
-            self.bytes.reserve(BYTES_AT_FIRST);
-        }
-        self.bytes.reserve(LENGTHS_BYTES + name.len() + value.len());
-        self.bytes.extend_from_slice(&lengths.to_ne_bytes());
-        self.bytes.extend_from_slice(name.as_bytes());
-        self.bytes.extend_from_slice(value);
+        bytes.reserve(LENGTHS_BYTES + name.len() + value.len());
+        bytes.extend_from_slice(&lengths.to_ne_bytes());
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.extend_from_slice(value);
+        self.store = Store::Own(bytes);
         self.len += 1;
     }
 
+    /// Takes the fields out, as bytes that others can be added to.
+    fn take_bytes(&mut self) -> Vec<u8> {
+        match std::mem::replace(&mut self.store, Store::Constant(&[])) {
+            Store::Own(bytes) => bytes,
+            Store::Constant(fields) => {
+                let mut list = Self {
+                    store: Store::Own(Vec::with_capacity(BYTES_AT_FIRST)),
+                    len: 0,
+                };
+                for (name, value) in fields {
+                    list.push(name, value.as_bytes());
+                }
+                list.take_bytes()
+            }
+            Store::Shared(bytes) => {
+                let room = bytes.len() + BYTES_AT_FIRST;
+                let mut own = Vec::with_capacity(room);
+                own.extend_from_slice(&bytes);
+                own
+            }
+        }
+    }
+
     pub(crate) fn iter(&self) -> FieldsIter<'_> {
-        FieldsIter(&self.bytes)
+        match &self.store {
+            Store::Constant(fields) => FieldsIter::Constant(fields.iter()),
+            Store::Own(bytes) => FieldsIter::Bytes(bytes),
+            Store::Shared(bytes) => FieldsIter::Bytes(bytes),
+        }
     }
 
     pub(crate) fn first(&self, name: &str) -> Option<&[u8]> {
@@ -80,18 +131,53 @@ impl Fields {
     }
 }
 
-/// The fields that are left of a buffer.
+impl Default for Fields {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for Fields {
+    fn eq(&self, other: &Self) -> bool {
+        if self.len != other.len {
+            return false;
+        }
+        match (self.iter(), other.iter()) {
+            (FieldsIter::Bytes(one), FieldsIter::Bytes(other)) => one == other,
+            (FieldsIter::Constant(one), FieldsIter::Constant(other))
+                if std::ptr::eq(one.as_slice(), other.as_slice()) =>
+            {
+                true
+            }
+            (one, other) => one.eq(other),
+        }
+    }
+}
+
+impl Eq for Fields {}
+
+/// The fields that are left of a list.
 #[derive(Clone)]
-pub(crate) struct FieldsIter<'a>(&'a [u8]);
+pub(crate) enum FieldsIter<'a> {
+    Constant(std::slice::Iter<'static, (&'static str, &'static str)>),
+    Bytes(&'a [u8]),
+}
 
 impl<'a> FieldsIter<'a> {
     #[inline]
     fn next_bytes(&mut self) -> Option<(&'a [u8], &'a [u8])> {
-        let (lengths, rest) = self.0.split_first_chunk::<LENGTHS_BYTES>()?;
+        let left = match self {
+            Self::Constant(fields) => {
+                let (name, value) = fields.next()?;
+                return Some((name.as_bytes(), value.as_bytes()));
+            }
+            Self::Bytes(left) => left,
+        };
+        let (lengths, rest) = left.split_first_chunk::<LENGTHS_BYTES>()?;
         let lengths = u64::from_ne_bytes(*lengths);
         let (name, rest) = rest.split_at_checked((lengths >> 32) as usize)?;
         let (value, rest) = rest.split_at_checked((lengths & 0xffff_ffff) as usize)?;
-        self.0 = rest;
+        *left = rest;
         Some((name, value))
     }
 }
@@ -123,5 +209,29 @@ mod tests {
         assert!(!fields.remove("a"));
         assert_eq!(fields.iter().collect::<Vec<_>>(), [("b", &b""[..])]);
         assert_eq!(fields.bytes(), 1);
+    }
+
+    #[test]
+    fn lists_are_equal_however_they_are_stored_and_shared_ones_are_copied_when_changed() {
+        let constant = Fields::constant(&[("a", "1"), ("b", "2")]);
+        let mut own = Fields::new();
+        own.push("a", b"1");
+        own.push("b", b"2");
+        assert!(constant == own);
+        assert!(own == constant);
+        assert!(constant == constant.clone());
+        assert!(Fields::constant(&[("a", "1"), ("b", "3")]) != constant);
+        assert_eq!(
+            (constant.bytes(), constant.first("b")),
+            (4, Some(&b"2"[..]))
+        );
+        own.share();
+        let mut changed = own.clone();
+        assert!(own == constant && changed == own);
+        changed.push("c", b"3");
+        assert_eq!((changed.len(), own.len()), (3, 2));
+        let mut longer = constant.clone();
+        longer.push("c", b"3");
+        assert!(longer == changed && constant == own);
     }
 }

@@ -1,6 +1,9 @@
 //! Heads of HTTP requests and answers, as the protocols see them.
 
+use std::any::Any;
 use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use crate::fields::Fields;
 
@@ -17,6 +20,13 @@ impl Headers {
     #[must_use]
     pub const fn new() -> Self {
         Self(Fields::new())
+    }
+
+    /// These fields, which must be as [`append`](Self::append) would leave them;
+    /// allocates nothing until one is added.
+    #[must_use]
+    pub const fn constant(fields: &'static [(&'static str, &'static str)]) -> Self {
+        Self(Fields::constant(fields))
     }
 
     /// Adds a field after those of the same name.
@@ -214,6 +224,66 @@ impl RequestHead {
     }
 }
 
+/// A request's head that others of its connection may have in common, and what was made
+/// of it. Clones share both.
+#[derive(Clone)]
+pub struct SharedHead(Arc<Common>);
+
+struct Common {
+    head: RequestHead,
+    made: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
+impl SharedHead {
+    /// This head.
+    #[must_use]
+    pub fn new(head: RequestHead) -> Self {
+        Self(Arc::new(Common {
+            head,
+            made: OnceLock::new(),
+        }))
+    }
+
+    /// Whether somebody keeps it, be it for the next request that has the same.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    /// What was made of it and put here, if that is a `T`.
+    #[must_use]
+    pub fn made<T: Any>(&self) -> Option<&T> {
+        self.0.made.get()?.downcast_ref()
+    }
+
+    /// Puts what was made of it here, unless there is something already.
+    pub fn put<T: Any + Send + Sync>(&self, made: T) {
+        let _ = self.0.made.set(Box::new(made));
+    }
+}
+
+impl Deref for SharedHead {
+    type Target = RequestHead;
+
+    fn deref(&self) -> &RequestHead {
+        &self.0.head
+    }
+}
+
+impl PartialEq for SharedHead {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.head == other.0.head
+    }
+}
+
+impl Eq for SharedHead {}
+
+impl fmt::Debug for SharedHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.head.fmt(f)
+    }
+}
+
 /// The head of an HTTP answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
@@ -277,6 +347,19 @@ mod tests {
         assert_eq!(headers.all("a").count(), 2);
         headers.set("a", "3");
         assert_eq!(headers.all("a").collect::<Vec<_>>(), [b"3"]);
+    }
+
+    #[test]
+    fn what_was_made_of_a_head_is_found_by_all_who_share_it() {
+        let head = SharedHead::new(RequestHead::post("/a.B/C"));
+        assert!(!head.is_kept());
+        let other = head.clone();
+        assert!(head.is_kept());
+        assert_eq!(head.made::<u32>(), None);
+        other.put(7_u32);
+        other.put(8_u32);
+        assert_eq!((head.made::<u32>(), head.made::<u64>()), (Some(&7), None));
+        assert_eq!(head.path(), "/a.B/C");
     }
 
     #[test]

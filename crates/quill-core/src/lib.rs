@@ -43,7 +43,9 @@ pub use context::{CallContext, Scoped};
 pub use deadline::Deadline;
 pub use error::{BoxError, Detail, Error, ErrorDetail, Pushback};
 pub use extensions::Extensions;
-pub use head::{ForbiddenByte, Headers, HttpMethod, HttpVersion, RequestHead, ResponseHead};
+pub use head::{
+    ForbiddenByte, Headers, HttpMethod, HttpVersion, RequestHead, ResponseHead, SharedHead,
+};
 pub use held_stream::{HeldStream, Outlet};
 pub use metadata::{Metadata, MetadataError};
 pub use method::{Idempotency, Method, MethodKind};

@@ -59,6 +59,12 @@ impl Metadata {
         Self(Fields::new())
     }
 
+    /// From now on clones allocate nothing until they are changed: for what many calls
+    /// have in common.
+    pub fn share(&mut self) {
+        self.0.share();
+    }
+
     /// Sets a text value, in place of all values of this name.
     ///
     /// # Errors

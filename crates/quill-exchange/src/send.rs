@@ -39,7 +39,10 @@ pub struct CallGuard(pub Cancellation);
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        self.0.cancel();
+        // Whom nobody has, nobody waits for.
+        if self.0.is_shared() {
+            self.0.cancel();
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use quill_transport::{Body, Chunk, TransportError};
+use quill_transport::{Body, Chunk, TransportError, Whole};
 use quill_wire::Out;
 
 /// The body of a half that an encoder has written to its end: a unary answer,
@@ -29,6 +29,15 @@ impl Body for WholeBody {
 
     fn is_ended(&self) -> bool {
         self.0.body_bytes() == 0 && !self.0.has_trailers()
+    }
+
+    fn take_whole(&mut self, bytes_max: usize) -> Option<Whole> {
+        if self.0.body_bytes() > bytes_max {
+            return None;
+        }
+        let data = self.0.take_whole()?;
+        let trailers = self.0.take_trailers();
+        Some(Whole { data, trailers })
     }
 
     fn bytes_left(&self) -> Option<u64> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
-use quill_core::RequestHead;
+use quill_core::SharedHead;
 
 pub use send::OpenError;
 
@@ -74,13 +74,15 @@ struct BlockMeta {
 /// bounds it: a frame is answered with fewer bytes than it has, give or take a few.
 pub struct Connection {
     role: Role,
-    config: Config,
+    config: Arc<Config>,
     stage: Stage,
     streams: Streams,
     decoder: hpack::Decoder,
     encoder: hpack::Encoder,
-    /// The last request, for as long as its header block would mean the same.
-    memo: hpack::Memo<(Arc<RequestHead>, Facts)>,
+    /// The last requests, for as long as their header blocks would mean the same.
+    memo: hpack::Memo<(SharedHead, Facts)>,
+    /// The last header blocks of answers.
+    written: hpack::Written<send::AnswerFields>,
     output: Output,
     block: Option<Block>,
     peer: PeerSettings,
@@ -109,17 +111,17 @@ pub struct Connection {
 impl Connection {
     /// A server's end; its SETTINGS are queued.
     #[must_use]
-    pub fn server(config: Config) -> Self {
-        Self::new(Role::Server, config)
+    pub fn server(config: impl Into<Arc<Config>>) -> Self {
+        Self::new(Role::Server, config.into())
     }
 
     /// A client's end; its preface and SETTINGS are queued.
     #[must_use]
-    pub fn client(config: Config) -> Self {
-        Self::new(Role::Client, config)
+    pub fn client(config: impl Into<Arc<Config>>) -> Self {
+        Self::new(Role::Client, config.into())
     }
 
-    fn new(role: Role, config: Config) -> Self {
+    fn new(role: Role, config: Arc<Config>) -> Self {
         let window = config.connection_window_bytes.max(WINDOW_BYTES_DEFAULT);
         let mut connection = Self {
             role,
@@ -131,6 +133,7 @@ impl Connection {
             decoder: hpack::Decoder::new(TABLE_BYTES),
             encoder: hpack::Encoder::new(),
             memo: hpack::Memo::new(),
+            written: hpack::Written::default(),
             output: Output::default(),
             block: None,
             peer: PeerSettings::default(),
@@ -404,8 +407,11 @@ impl Connection {
 
     /// Gives memory back that only a busy connection needs.
     pub fn shrink(&mut self) {
+        self.streams.shrink();
         self.decoder.release_scratch();
+        self.encoder.release_scratch();
         self.memo = hpack::Memo::new();
+        self.written = hpack::Written::default();
     }
 }
 

@@ -1,10 +1,9 @@
 //! What a connection tells the application.
 
 use std::fmt;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use quill_core::{Headers, RequestHead, ResponseHead};
+use quill_core::{Headers, ResponseHead, SharedHead};
 
 use crate::error_code::ErrorCode;
 use crate::streams::Key;
@@ -18,7 +17,7 @@ pub enum Event {
         /// The new stream.
         key: Key,
         /// Its head; shared with what recalls it for the next of the same.
-        head: Arc<RequestHead>,
+        head: SharedHead,
         /// The length that the head gave its body.
         content_length: Option<u64>,
         /// Nothing follows.

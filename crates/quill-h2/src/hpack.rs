@@ -40,4 +40,5 @@ pub use decoder::{Decoded, Decoder, Field, Sink};
 pub use encoder::Encoder;
 pub use error::Error;
 pub use memo::Memo;
+pub(crate) use memo::Written;
 pub use table::Churn;

@@ -66,9 +66,6 @@ const RESETS_REMEMBERED: usize = 256;
 /// Streams that are remembered after any other end, to name a peer's mistake rightly.
 const ENDS_REMEMBERED: usize = 8;
 
-/// Slots that are kept while no stream is open.
-const SLOTS_KEPT: usize = 4;
-
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     slots: Vec<Option<Stream>>,
@@ -116,14 +113,19 @@ impl Streams {
         let stream = self.slots.get_mut(key.slot())?.take()?;
         self.by_id.remove(&key.id);
         self.remember(key.id, end);
-        if self.by_id.is_empty() && self.slots.len() > SLOTS_KEPT {
-            self.slots = Vec::new();
-            self.free = Vec::new();
-            self.by_id = HashMap::default();
-        } else {
-            self.free.push(key.slot);
-        }
+        self.free.push(key.slot);
         Some(stream)
+    }
+
+    /// Takes no more memory than the open streams need.
+    pub(crate) fn shrink(&mut self) {
+        while self.slots.pop_if(|slot| slot.is_none()).is_some() {}
+        self.slots.shrink_to_fit();
+        let slots = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        self.free.retain(|slot| *slot < slots);
+        self.free.shrink_to_fit();
+        self.by_id.shrink_to_fit();
+        self.resets.shrink_to_fit();
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
@@ -206,6 +208,25 @@ mod tests {
         assert!(streams.remove(first, End::Ended).is_none());
         assert_eq!(streams.at(second).map(|stream| stream.id), Some(3));
         assert_eq!(streams.len(), 1);
+    }
+
+    #[test]
+    fn slots_of_open_streams_stay_when_memory_is_given_back() {
+        let mut streams = Streams::default();
+        let keys: Vec<Key> = (0..6).map(|n| streams.insert(stream(2 * n + 1))).collect();
+        for gone in [0, 2, 4, 5] {
+            streams.remove(keys[gone], End::Ended);
+        }
+        streams.shrink();
+        assert_eq!(streams.slots.len(), 4);
+        for open in [1, 3] {
+            assert_eq!(streams.find(keys[open].id()), Some(keys[open]));
+        }
+        let mut slots: Vec<usize> = (6..9)
+            .map(|n| streams.insert(stream(2 * n + 1)).slot())
+            .collect();
+        slots.sort_unstable();
+        assert_eq!(slots, [0, 2, 4]);
     }
 
     #[test]

@@ -14,18 +14,18 @@ use callgrind_gate::{Case, counted, gate};
 use guard::GuardLayer;
 use quill_server::Server;
 
-/// What 16 calls at once are done in the shorter run.
+/// Calls of the shorter run.
 const N: u64 = 100 * TOGETHER as u64;
 
 const CASES: &[Case] = &[
     Case {
         name: "unary_100b",
-        limit: 30_000,
+        limit: 8_500,
         run: unary,
     },
     Case {
         name: "unary_100b_full",
-        limit: 40_000,
+        limit: 10_300,
         run: unary_full,
     },
 ];

@@ -14,8 +14,6 @@ use quill_transport::{
     tls::ServerTls,
 };
 use quill_wire::WireOptions;
-use tower::ServiceExt;
-use tower::util::BoxCloneSyncService;
 use tower_layer::{Identity, Layer, Stack as LayerStack};
 
 use crate::cors::Cors;
@@ -26,7 +24,7 @@ use crate::http_service::{BoxHttpService, Front, HttpLayer, HttpService};
 use crate::middleware::metrics::{MetricsCollector, MetricsLayer, MetricsPage, MetricsSettings};
 use crate::routes::{Routes, Service};
 use crate::server::{BoundServer, Drain};
-use crate::stack::{BoxStack, Handlers, Stack};
+use crate::stack::{Handlers, RpcLayers, Stack};
 
 /// How long a drain may take before what is left is cut.
 const DRAIN_LIMIT_DEFAULT: Duration = Duration::from_secs(10);
@@ -62,6 +60,7 @@ struct Settings {
     tls: Option<ServerTls>,
     drain_limit: Option<Duration>,
     metrics: MetricsSettings,
+    cores: Option<usize>,
 }
 
 impl ServerBuilder {
@@ -83,6 +82,7 @@ impl ServerBuilder {
                 tls: None,
                 drain_limit: None,
                 metrics: MetricsSettings::default(),
+                cores: None,
             },
         }
     }
@@ -275,43 +275,21 @@ impl<L> ServerBuilder<L> {
         self
     }
 
+    /// Serves on so many threads, each with a runtime and a listening TCP socket of its
+    /// own, in place of the runtime that [`bind`](Self::bind) is called in; as many as
+    /// `std::thread::available_parallelism` gives are usual. The kernel spreads
+    /// connections over them, on Linux evenly, and each stays on its thread. They share
+    /// out [`ServerOptions::connections_max`].
+    pub fn per_core(mut self, cores: usize) -> Self {
+        self.settings.cores = Some(cores);
+        self
+    }
+
     /// How long calls may go on once the server drains; 10 s unless set.
     pub fn drain_limit(mut self, limit: Duration) -> Self {
         self.settings.drain_limit = Some(limit);
         self
     }
-}
-
-/// What a stack of layers must be to stand in front of handlers.
-pub trait RpcLayers: Layer<Handlers, Service: RpcService> {}
-
-impl<L: Layer<Handlers, Service: RpcService>> RpcLayers for L {}
-
-/// A service on the level of RPC: `Request<Incoming>` to `Response<Reply>`.
-pub trait RpcService:
-    tower_service::Service<
-        Request<Incoming>,
-        Response = Response<Reply>,
-        Error: Into<BoxError>,
-        Future: Send + 'static,
-    > + Clone
-    + Send
-    + Sync
-    + 'static
-{
-}
-
-impl<S> RpcService for S where
-    S: tower_service::Service<
-            Request<Incoming>,
-            Response = Response<Reply>,
-            Error: Into<BoxError>,
-            Future: Send + 'static,
-        > + Clone
-        + Send
-        + Sync
-        + 'static
-{
 }
 
 impl<L: RpcLayers> ServerBuilder<L> {
@@ -320,20 +298,33 @@ impl<L: RpcLayers> ServerBuilder<L> {
     /// # Errors
     /// A setting out of its bounds, an address that can't be bound.
     pub async fn bind(self, address: &str) -> Result<BoundServer, ServeError> {
-        let listener = Listener::bind(address).await?;
-        self.listen(listener)
+        let http = match self.settings.cores {
+            Some(cores) => HttpServer::per_core(address, cores).await?,
+            None => HttpServer::new(Listener::bind(address).await?),
+        };
+        self.serve_with(http)
     }
 
     /// Serves on sockets that are bound already.
     ///
     /// # Errors
-    /// A setting out of its bounds.
-    pub fn listen(mut self, listener: Listener) -> Result<BoundServer, ServeError> {
+    /// A setting out of its bounds, or [`per_core`](Self::per_core), which binds
+    /// sockets of its own.
+    pub fn listen(self, listener: Listener) -> Result<BoundServer, ServeError> {
+        if self.settings.cores.is_some() {
+            return Err(ServeError::setting(
+                "per_core has no effect on sockets that are bound already: use bind".to_owned(),
+            ));
+        }
+        self.serve_with(HttpServer::new(listener))
+    }
+
+    fn serve_with(mut self, http: HttpServer) -> Result<BoundServer, ServeError> {
         self.settings.check()?;
         let budget = self.settings.budget();
         let connection_bytes_max = self.settings.connection_bytes_max();
         let options = self.settings.transport.take().unwrap_or_default();
-        let mut http = HttpServer::new(listener)
+        let mut http = http
             .with_options(options)?
             .with_budget(budget.clone(), connection_bytes_max);
         if let Some(tls) = self.settings.tls.take() {
@@ -367,6 +358,7 @@ impl<L: RpcLayers> ServerBuilder<L> {
             ("tls", self.settings.tls.is_some()),
             ("transport", self.settings.transport.is_some()),
             ("drain_limit", self.settings.drain_limit.is_some()),
+            ("per_core", self.settings.cores.is_some()),
             (
                 CONNECTION_HELD_BYTES_MAX,
                 self.settings.connection_held_bytes_max.is_some(),
@@ -412,9 +404,9 @@ impl<L: RpcLayers> ServerBuilder<L> {
         let stack = match &known {
             Some(known) => {
                 let service = self.layers.layer(handlers);
-                Stack::layered(erased(MetricsLayer(known.clone()).layer(service)))
+                Stack::layered(MetricsLayer(known.clone()).layer(service))
             }
-            None if self.is_layered => Stack::layered(erased(self.layers.layer(handlers))),
+            None if self.is_layered => Stack::layered(self.layers.layer(handlers)),
             None => Stack::Bare(Arc::clone(&routes)),
         };
         let metering = metrics.metering(known);
@@ -425,10 +417,6 @@ impl<L: RpcLayers> ServerBuilder<L> {
         };
         Dispatch::new(routes, stack, wire, allowed, draining, fallback).with_metering(metering)
     }
-}
-
-fn erased(service: impl RpcService) -> BoxStack {
-    BoxCloneSyncService::new(service.map_err(Into::into))
 }
 
 impl Settings {

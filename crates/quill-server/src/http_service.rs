@@ -144,6 +144,21 @@ impl Service for Front {
     type Body = ReplyBody;
     type Future = Answering;
 
+    fn begin(
+        &self,
+        request: HttpRequest,
+        cx: &mut Context<'_>,
+    ) -> Result<HttpResponse<ReplyBody>, Answering> {
+        if let (None, Inner::Direct(dispatch)) = (&self.cors, &self.inner) {
+            return dispatch.begin(request, cx);
+        }
+        let mut answer = self.call(request);
+        match answer.as_mut().poll(cx) {
+            Poll::Ready(response) => Ok(response),
+            Poll::Pending => Err(answer),
+        }
+    }
+
     fn call(&self, request: HttpRequest) -> Answering {
         let Some(cors) = &self.cors else {
             return self.inner.call(request);

@@ -76,7 +76,7 @@ impl BoundServer {
     /// Unix sockets alone.
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.http.listener().local_addr()
+        self.http.local_addresses().first().copied()
     }
 
     /// Serves until `signal` resolves; then it accepts no more, lets the calls

@@ -1,14 +1,13 @@
 //! The tower of middleware between dispatch and handlers.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use quill_core::{BoxError, Error, Incoming, Reply, Request, Response};
 use quill_exchange::from_layer;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
+use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::handler::HandlerFuture;
@@ -32,6 +31,38 @@ impl Service<Request<Incoming>> for Handlers {
     }
 }
 
+/// What a stack of layers must be to stand in front of handlers.
+pub trait RpcLayers: Layer<Handlers, Service: RpcService> {}
+
+impl<L: Layer<Handlers, Service: RpcService>> RpcLayers for L {}
+
+/// A service on the level of RPC: `Request<Incoming>` to `Response<Reply>`.
+pub trait RpcService:
+    tower_service::Service<
+        Request<Incoming>,
+        Response = Response<Reply>,
+        Error: Into<BoxError>,
+        Future: Send + 'static,
+    > + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> RpcService for S where
+    S: tower_service::Service<
+            Request<Incoming>,
+            Response = Response<Reply>,
+            Error: Into<BoxError>,
+            Future: Send + 'static,
+        > + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
 impl Routes {
     fn call(&self, request: Request<Incoming>) -> HandlerFuture {
         match self.handler(request.parts().route) {
@@ -44,69 +75,90 @@ impl Routes {
 }
 
 /// The whole stack of a server, its type forgotten once.
-pub(crate) type BoxStack = BoxCloneSyncService<Request<Incoming>, Response<Reply>, BoxError>;
+pub(crate) type BoxStack = BoxCloneSyncService<Request<Incoming>, Response<Reply>, Error>;
 
 /// What dispatch calls: the handlers, or layers around them.
 pub(crate) enum Stack {
     /// No layers were added: nothing is between.
     Bare(Arc<Routes>),
-    /// Layers, ready services waiting for their next call. A call takes one out
-    /// for as long as it waits for readiness, so that calls never wait for each
-    /// other unless a layer wants it.
-    Layered {
-        prototype: BoxStack,
-        idle: Mutex<Vec<BoxStack>>,
-    },
+    Layered(Arc<Layers>),
+}
+
+/// Layers, ready services waiting for their next call. A call takes one out for as
+/// long as it waits for readiness, so that calls never wait for each other unless a
+/// layer wants it.
+pub(crate) struct Layers {
+    prototype: BoxStack,
+    idle: Mutex<Vec<BoxStack>>,
 }
 
 /// Most services kept for later calls.
 const IDLE_MAX: usize = 64;
 
 impl Stack {
-    pub(crate) fn layered(prototype: BoxStack) -> Self {
-        Self::Layered {
-            prototype,
+    pub(crate) fn layered<S: RpcService>(service: S) -> Self {
+        let prototype = service.map_err(|error| of_layer(error.into()));
+        Self::Layered(Arc::new(Layers {
+            prototype: BoxCloneSyncService::new(prototype),
             idle: Mutex::new(Vec::new()),
-        }
+        }))
     }
 
-    pub(crate) fn call(self: &Arc<Self>, request: Request<Incoming>) -> HandlerFuture {
-        match &**self {
-            Stack::Bare(routes) => routes.call(request),
-            Stack::Layered { .. } => Box::pin(Arc::clone(self).call_layered(request)),
-        }
-    }
-
-    async fn call_layered(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-    ) -> Result<Response<Reply>, Error> {
-        let Some(mut service) = self.take() else {
-            return Err(Error::internal("the server has no layers"));
+    /// Hands a call over; within the task of `cx`, which looks after what has to wait.
+    pub(crate) fn call(&self, request: Request<Incoming>, cx: &mut Context<'_>) -> HandlerFuture {
+        let layers = match self {
+            Stack::Bare(routes) => return routes.call(request),
+            Stack::Layered(layers) => layers,
         };
-        service.ready().await.map_err(of_layer)?;
-        let call: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(service.call(request));
-        self.give_back(service);
-        call.await.map_err(of_layer)
-    }
-
-    fn take(&self) -> Option<BoxStack> {
-        match self {
-            Stack::Bare(_) => None,
-            Stack::Layered { prototype, idle } => {
-                let waiting = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                Some(waiting.unwrap_or_else(|| prototype.clone()))
+        let mut service = layers.take();
+        match service.poll_ready(cx) {
+            Poll::Ready(Ok(())) => {
+                let answer = service.call(request);
+                layers.give_back(service);
+                answer
+            }
+            Poll::Ready(Err(error)) => Box::pin(std::future::ready(Err(error))),
+            Poll::Pending => {
+                let layers = Arc::clone(layers);
+                Box::pin(async move {
+                    std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
+                    let answer = service.call(request);
+                    layers.give_back(service);
+                    answer.await
+                })
             }
         }
+    }
+
+    /// As [`call`](Self::call), for who awaits it.
+    pub(crate) async fn handle(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Reply>, Error> {
+        let mut request = Some(request);
+        let begin = |cx: &mut Context<'_>| Poll::Ready(request.take().map(|r| self.call(r, cx)));
+        match std::future::poll_fn(begin).await {
+            Some(answer) => answer.await,
+            None => Err(Error::internal("a call was handed over before")),
+        }
+    }
+}
+
+impl Layers {
+    fn take(&self) -> BoxStack {
+        let waiting = self.lock().pop();
+        waiting.unwrap_or_else(|| self.prototype.clone())
     }
 
     fn give_back(&self, service: BoxStack) {
-        if let Stack::Layered { idle, .. } = self {
-            let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() < IDLE_MAX {
-                idle.push(service);
-            }
+        let mut idle = self.lock();
+        if idle.len() < IDLE_MAX {
+            idle.push(service);
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<BoxStack>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,8 +8,9 @@ use caller::{Echo, Measured, TOGETHER};
 use quill_server::Server;
 
 /// Allocations of a call of which 16 come at once. Its message's own are three of them:
-/// its bytes, its string and the bytes of the answer.
-const ALLOCATIONS_MAX: u64 = 12;
+/// its bytes, its string and the bytes of the answer. The others are the handler's
+/// future, its reply and the token of the call's end.
+const ALLOCATIONS_MAX: u64 = 6;
 
 #[test]
 fn a_unary_call_allocates_little() {
@@ -24,7 +25,8 @@ fn a_unary_call_allocates_little() {
     let count = info.count_total;
     assert!(count > calls, "the counter counts nothing: {count}");
     assert!(
-        count <= ALLOCATIONS_MAX * calls,
+        // Threads and timers are there for all of them.
+        count <= ALLOCATIONS_MAX * calls + 100,
         "{count} allocations in {calls} calls"
     );
 }

@@ -8,13 +8,12 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
-use quill_core::{BoxError, Budget, Peer, ResponseHead};
+use quill_core::{BoxError, Budget, Peer, ResponseHead, SharedHead};
 
 use crate::body::{Body, BoxBody, Chunk, Empty, Full, RecvBody};
 use crate::error::{TransportError, TransportErrorKind};
@@ -37,7 +36,7 @@ where
         .unwrap_or_else(|| Peer::new(None, head.version));
     let budget = parts.extensions.remove::<Budget>();
     HttpRequest {
-        head: Arc::new(head),
+        head: SharedHead::new(head),
         body: RecvBody::new(FromHttpBody { body }),
         peer,
         budget,

@@ -63,6 +63,13 @@ pub trait Body: Send {
         false
     }
 
+    /// Takes all that is left, where all of it is there in one piece of at most
+    /// `bytes_max` bytes: it then leaves at once.
+    fn take_whole(&mut self, bytes_max: usize) -> Option<Whole> {
+        let _ = bytes_max;
+        None
+    }
+
     /// The number of bytes still to come, where it is known and no trailers
     /// follow them: it becomes the `content-length`, and HTTP/1.1 has no room
     /// for trailers behind that.
@@ -158,21 +165,30 @@ enum Kind {
     Http1(hyper::body::Incoming),
     Http2(hyper::body::Incoming),
     /// Of the engine, all there before anybody asked for it.
-    Whole(Whole),
+    Whole(Came),
     /// Of the engine, still coming in.
     Inbox(InboxBody),
     Other(BoxBody),
 }
 
+/// A body in one piece, and the trailers behind it.
+#[derive(Debug)]
+pub struct Whole {
+    /// Its bytes.
+    pub data: Bytes,
+    /// What follows them.
+    pub trailers: Option<Headers>,
+}
+
 /// A received body, and the trailers behind it.
 #[derive(Debug, Default)]
-pub(crate) struct Whole {
+pub(crate) struct Came {
     pub(crate) data: Bytes,
     pub(crate) more: VecDeque<Bytes>,
     pub(crate) trailers: Option<Headers>,
 }
 
-impl Whole {
+impl Came {
     fn next(&mut self) -> Option<Chunk> {
         let data = std::mem::take(&mut self.data);
         if !data.is_empty() {
@@ -219,8 +235,8 @@ impl RecvBody {
         })
     }
 
-    pub(crate) fn whole(whole: Whole) -> Self {
-        Self::of(Kind::Whole(whole))
+    pub(crate) fn whole(body: Came) -> Self {
+        Self::of(Kind::Whole(body))
     }
 
     pub(crate) fn inbox(body: InboxBody) -> Self {
@@ -232,6 +248,19 @@ impl RecvBody {
             kind,
             tie: None,
             lingers: false,
+        }
+    }
+
+    /// All of the body, if that is there already in one piece, without trailers.
+    #[must_use]
+    pub fn as_whole(&self) -> Option<&[u8]> {
+        match &self.kind {
+            Kind::Whole(Came {
+                data,
+                more,
+                trailers,
+            }) => (more.is_empty() && trailers.is_none()).then_some(data),
+            _ => None,
         }
     }
 
@@ -308,6 +337,19 @@ impl Body for RecvBody {
             }
         }
         polled
+    }
+
+    fn take_whole(&mut self, bytes_max: usize) -> Option<Whole> {
+        let fits = |bytes: &[u8]| bytes.len() <= bytes_max;
+        match &mut self.kind {
+            // A tie would have to be told.
+            _ if self.tie.is_some() => None,
+            Kind::Whole(came) if came.more.is_empty() && fits(&came.data) => Some(Whole {
+                data: std::mem::take(&mut came.data),
+                trailers: came.trailers.take(),
+            }),
+            _ => None,
+        }
     }
 
     fn is_ended(&self) -> bool {

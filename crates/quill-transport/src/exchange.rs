@@ -1,9 +1,10 @@
 //! One request and its answer.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use quill_core::{Budget, Peer, RequestHead, ResponseHead};
+use quill_core::{Budget, Peer, ResponseHead, SharedHead};
 
 use crate::body::{Body, RecvBody};
 
@@ -11,7 +12,7 @@ use crate::body::{Body, RecvBody};
 #[derive(Debug)]
 pub struct HttpRequest {
     /// Its head; shared with what recalls it for the next of the same.
-    pub head: Arc<RequestHead>,
+    pub head: SharedHead,
     /// Its body.
     pub body: RecvBody,
     /// Who sent it.
@@ -43,4 +44,19 @@ pub trait Service: Clone + Send + Sync + 'static {
 
     /// Answers one request.
     fn call(&self, request: HttpRequest) -> Self::Future;
+
+    /// Answers one request as [`call`](Self::call) does, within the task of `cx` as far as
+    /// that goes without waiting: with an answer that is there at once, or else with the
+    /// future of one, which is still to be polled for its waker.
+    fn begin(
+        &self,
+        request: HttpRequest,
+        cx: &mut Context<'_>,
+    ) -> Result<HttpResponse<Self::Body>, Self::Future> {
+        let mut future = self.call(request);
+        match Pin::new(&mut future).poll(cx) {
+            Poll::Ready(response) => Ok(response),
+            Poll::Pending => Err(future),
+        }
+    }
 }

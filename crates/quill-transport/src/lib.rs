@@ -22,7 +22,7 @@ mod io;
 mod listener;
 mod server;
 
-pub use body::{Body, BoxBody, Chunk, Empty, Full, RecvBody};
+pub use body::{Body, BoxBody, Chunk, Empty, Full, RecvBody, Whole};
 pub use bounds::{Http2Engine, OptionsError};
 pub use client::{Channel, ClientOptions, Endpoint, Lease};
 pub use error::{TransportError, TransportErrorKind};

@@ -53,7 +53,11 @@ impl Listener {
             let address = address.as_ref();
             match address.strip_prefix("unix:") {
                 Some(path) => sockets.push(bind_unix(address, path).await?),
-                None => bind_name(address, &mut sockets).await?,
+                None => {
+                    let mut of_name = Vec::new();
+                    bind_name(address, bind_tcp, &mut of_name).await?;
+                    sockets.extend(of_name.into_iter().map(Bound::Tcp));
+                }
             }
         }
         if sockets.is_empty() {
@@ -132,7 +136,55 @@ impl Listener {
     }
 }
 
-async fn bind_name(address: &str, sockets: &mut Vec<Bound>) -> Result<(), BindError> {
+/// Sockets that no runtime knows yet.
+pub(crate) struct ShareableListener(Vec<std::net::TcpListener>);
+
+impl ShareableListener {
+    /// Binds an address so many times; the kernel spreads connections over them.
+    pub(crate) async fn bind(address: &str, count: usize) -> Result<Vec<Self>, BindError> {
+        if address.starts_with("unix:") {
+            let error = io::Error::new(
+                io::ErrorKind::Unsupported,
+                "a Unix socket can't be shared by several listeners",
+            );
+            return Err(BindError::new(address, error));
+        }
+        let mut sockets = Vec::new();
+        bind_name(address, bind_shared_tcp, &mut sockets).await?;
+        let mut all = Vec::with_capacity(count);
+        for _ in 1..count {
+            let mut same = Vec::with_capacity(sockets.len());
+            for socket in &sockets {
+                let again = socket.local_addr().and_then(bind_shared_tcp);
+                same.push(again.map_err(|error| BindError::new(address, error))?);
+            }
+            all.push(same);
+        }
+        all.push(sockets);
+        let unregistered = |sockets: Vec<TcpListener>| {
+            let sockets = sockets.into_iter().map(TcpListener::into_std);
+            let sockets: io::Result<_> = sockets.collect();
+            sockets.map(Self)
+        };
+        let all: io::Result<_> = all.into_iter().map(unregistered).collect();
+        all.map_err(|error| BindError::new(address, error))
+    }
+
+    /// Makes them the sockets of the current runtime.
+    pub(crate) fn register(self) -> io::Result<Listener> {
+        let sockets = self.0.into_iter();
+        let sockets = sockets.map(|socket| TcpListener::from_std(socket).map(Bound::Tcp));
+        Ok(Listener {
+            sockets: sockets.collect::<io::Result<_>>()?,
+        })
+    }
+}
+
+async fn bind_name(
+    address: &str,
+    bind: fn(SocketAddr) -> io::Result<TcpListener>,
+    sockets: &mut Vec<TcpListener>,
+) -> Result<(), BindError> {
     let resolved = lookup_host(address)
         .await
         .map_err(|error| BindError::new(address, error))?;
@@ -143,10 +195,10 @@ async fn bind_name(address: &str, sockets: &mut Vec<Bound>) -> Result<(), BindEr
         if candidate.port() == 0 {
             candidate.set_port(port);
         }
-        match bind_tcp(candidate) {
+        match bind(candidate) {
             Ok(listener) => {
                 port = listener.local_addr().map_or(0, |local| local.port());
-                sockets.push(Bound::Tcp(listener));
+                sockets.push(listener);
                 bound += 1;
             }
             // A name may have addresses of a family this machine lacks.
@@ -169,10 +221,33 @@ fn is_foreign(error: &io::Error) -> bool {
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
+    listen(new_socket(address)?, address)
+}
+
+/// As [`bind_tcp`], where others may be bound to the same address.
+#[cfg(unix)]
+fn bind_shared_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = new_socket(address)?;
+    socket.set_reuseport(true)?;
+    listen(socket, address)
+}
+
+#[cfg(not(unix))]
+fn bind_shared_tcp(_: SocketAddr) -> io::Result<TcpListener> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this system can't share a port among several listeners",
+    ))
+}
+
+fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
+    match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }
+}
+
+fn listen(socket: TcpSocket, address: SocketAddr) -> io::Result<TcpListener> {
     // On Windows the option would let two servers share a port.
     #[cfg(not(windows))]
     socket.set_reuseaddr(true)?;
@@ -230,7 +305,7 @@ pub struct BindError {
 }
 
 impl BindError {
-    fn new(address: &str, source: io::Error) -> Self {
+    pub(crate) fn new(address: &str, source: io::Error) -> Self {
         Self {
             address: address.to_owned(),
             source,

@@ -2,6 +2,7 @@
 
 mod activity;
 mod connection;
+mod core;
 mod counts;
 mod crowd;
 mod delivery;
@@ -25,10 +26,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
+use self::core::Core;
 use crate::bounds::OptionsError;
 use crate::exchange::Service;
 use crate::io::Socket;
-use crate::listener::Listener;
+use crate::listener::{BindError, Listener, ShareableListener};
 use crate::tls::ServerTls;
 use activity::Activity;
 use connection::Connection;
@@ -44,7 +46,22 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A server that is set up and not yet running.
 #[derive(Debug)]
 pub struct HttpServer {
+    /// The first, and those that share its port on other cores.
+    shares: Vec<Share>,
+    settings: Settings,
+}
+
+/// Sockets, and where their connections are served: on the runtime of whoever starts
+/// the server, or on a core's own.
+#[derive(Debug)]
+struct Share {
     listener: Listener,
+    core: Option<Core>,
+}
+
+/// What all connections have in common.
+#[derive(Clone, Debug)]
+struct Settings {
     options: ServerOptions,
     tls: Option<ServerTls>,
     budget: Option<Budget>,
@@ -56,13 +73,45 @@ impl HttpServer {
     /// A server on these sockets, without TLS, with the default options.
     #[must_use]
     pub fn new(listener: Listener) -> Self {
+        let core = None;
+        Self::on(vec![Share { listener, core }])
+    }
+
+    /// A server on this address, served by so many threads (one at least), each with a
+    /// runtime and sockets of its own; the kernel spreads connections over them
+    /// (`SO_REUSEPORT`). What a connection asks for stays on its thread. The most
+    /// connections are shared out evenly among them.
+    ///
+    /// # Errors
+    /// The address can't be bound, or not by several: a Unix socket, or a system
+    /// without that option. A thread can't be started.
+    pub async fn per_core(address: &str, cores: usize) -> Result<Self, BindError> {
+        let mut shares = Vec::new();
+        for listener in ShareableListener::bind(address, cores.max(1)).await? {
+            let name = format!("quill-core-{}", shares.len());
+            let share = Core::start(name).and_then(|core| {
+                let listener = {
+                    let _runtime = core.enter();
+                    listener.register()?
+                };
+                let core = Some(core);
+                Ok(Share { listener, core })
+            });
+            shares.push(share.map_err(|error| BindError::new(address, error))?);
+        }
+        Ok(Self::on(shares))
+    }
+
+    fn on(shares: Vec<Share>) -> Self {
         Self {
-            listener,
-            options: ServerOptions::default(),
-            tls: None,
-            budget: None,
-            connection_bytes_max: usize::MAX,
-            counts: None,
+            shares,
+            settings: Settings {
+                options: ServerOptions::default(),
+                tls: None,
+                budget: None,
+                connection_bytes_max: usize::MAX,
+                counts: None,
+            },
         }
     }
 
@@ -72,14 +121,14 @@ impl HttpServer {
     /// One of them is out of its bounds.
     pub fn with_options(mut self, options: ServerOptions) -> Result<Self, OptionsError> {
         options.check()?;
-        self.options = options;
+        self.settings.options = options;
         Ok(self)
     }
 
     /// Speaks TLS on every socket.
     #[must_use]
     pub fn with_tls(mut self, tls: ServerTls) -> Self {
-        self.tls = Some(tls);
+        self.settings.tls = Some(tls);
         self
     }
 
@@ -87,37 +136,52 @@ impl HttpServer {
     /// this one, and its requests the connection's.
     #[must_use]
     pub fn with_budget(mut self, budget: Budget, connection_bytes_max: usize) -> Self {
-        self.budget = Some(budget);
-        self.connection_bytes_max = connection_bytes_max;
+        self.settings.budget = Some(budget);
+        self.settings.connection_bytes_max = connection_bytes_max;
         self
     }
 
     /// Counts the connections in `counts`.
     #[must_use]
     pub fn with_counts(mut self, counts: ConnectionCounts) -> Self {
-        self.counts = Some(counts);
+        self.settings.counts = Some(counts);
         self
     }
 
-    /// The bound sockets.
+    /// The addresses of the TCP sockets, with the ports they got.
     #[must_use]
-    pub fn listener(&self) -> &Listener {
-        &self.listener
+    pub fn local_addresses(&self) -> Vec<SocketAddr> {
+        let first = self.shares.first();
+        first.map_or_else(Vec::new, |share| share.listener.local_addresses())
     }
 
-    /// Starts to accept connections, in tasks of the current tokio runtime.
+    /// Starts to accept connections, in tasks of the current tokio runtime or on the
+    /// server's own threads.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start<S: Service>(self, service: S) -> Running {
-        let addresses = self.listener.local_addresses();
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(self.run(service, stopped));
-        Running {
-            addresses,
-            stop: Some(stop),
-            task,
-        }
+        let addresses = self.local_addresses();
+        let Self {
+            shares,
+            mut settings,
+        } = self;
+        let connections_max = settings.options.connections_max;
+        settings.options.connections_max = connections_max.div_ceil(shares.len().max(1));
+        let start = |Share { listener, core }| {
+            let (stop, stopped) = oneshot::channel();
+            let run = settings.clone().run(listener, service.clone(), stopped);
+            RunningShare {
+                stop: Some(stop),
+                task: match core {
+                    None => tokio::spawn(run),
+                    Some(core) => core.spawn(run),
+                },
+            }
+        };
+        let shares = shares.into_iter().map(start).collect();
+        drop(service);
+        Running { addresses, shares }
     }
 
     /// Runs until `signal` resolves, then drains as [`Running::shutdown`] does.
@@ -131,13 +195,21 @@ impl HttpServer {
         signal.await;
         running.shutdown(drain_limit).await
     }
+}
 
-    async fn run<S: Service>(self, service: S, mut stop: oneshot::Receiver<Duration>) -> Drained {
+impl Settings {
+    async fn run<S: Service>(
+        self,
+        listener: Listener,
+        service: S,
+        mut stop: oneshot::Receiver<Duration>,
+    ) -> Drained {
         let (drain, draining) = watch::channel(false);
-        let connections_max = self.options.connections_max;
+        let (connections_max, counts) = (self.options.connections_max, self.counts);
         let template = Connection {
             service,
             tls: self.tls,
+            http2: Arc::new(h2::config(&self.options)),
             options: Arc::new(self.options),
             budget: self.budget,
             connection_bytes_max: self.connection_bytes_max,
@@ -154,16 +226,7 @@ impl HttpServer {
                 && let Some(socket) = waiting.take()
             {
                 if crowd.len() < connections_max {
-                    let mut connection = template.clone();
-                    connection.activity = Activity::new();
-                    let activity = connection.activity.clone();
-                    match self.counts.as_ref().map(ConnectionCounts::count) {
-                        Some(counted) => crowd.admit(activity, async move {
-                            connection.serve(socket).await;
-                            drop(counted);
-                        }),
-                        None => crowd.admit(activity, connection.serve(socket)),
-                    }
+                    admit(&mut crowd, template.clone(), counts.as_ref(), socket);
                 } else {
                     waiting = Some(socket);
                     if !crowd.make_room() {
@@ -181,7 +244,7 @@ impl HttpServer {
                     }
                 }
                 () = sleep_until(paused.unwrap_or_else(Instant::now)), if paused.is_some() => paused = None,
-                accepted = poll_fn(|cx| self.listener.poll_accept(turn, cx)), if may_accept => match accepted {
+                accepted = poll_fn(|cx| listener.poll_accept(turn, cx)), if may_accept => match accepted {
                     Ok(socket) => {
                         turn = turn.wrapping_add(1);
                         waiting = Some(socket);
@@ -196,7 +259,7 @@ impl HttpServer {
                 },
             }
         };
-        drop(self.listener);
+        drop(listener);
         drop(waiting);
         drop(template);
         // No receiver means no connection.
@@ -204,6 +267,25 @@ impl HttpServer {
         Drained {
             cut_connections: crowd.drain(limit).await,
         }
+    }
+}
+
+/// Serves a connection, and counts it where that is asked for.
+fn admit<S: Service>(
+    crowd: &mut Crowd,
+    template: Connection<S>,
+    counts: Option<&ConnectionCounts>,
+    socket: Socket,
+) {
+    let mut connection = Box::new(template);
+    connection.activity = Activity::new();
+    let activity = connection.activity.clone();
+    match counts.map(ConnectionCounts::count) {
+        Some(counted) => crowd.admit(activity, async move {
+            connection.serve(socket).await;
+            drop(counted);
+        }),
+        None => crowd.admit(activity, connection.serve(socket)),
     }
 }
 
@@ -221,8 +303,19 @@ fn is_of_the_peer(error: &io::Error) -> bool {
 /// A server that accepts connections. Dropped, it cuts them all.
 pub struct Running {
     addresses: Vec<SocketAddr>,
+    shares: Vec<RunningShare>,
+}
+
+/// The connections of one listener. Dropped, it cuts them.
+struct RunningShare {
     stop: Option<oneshot::Sender<Duration>>,
     task: JoinHandle<Drained>,
+}
+
+impl Drop for RunningShare {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 impl Running {
@@ -242,16 +335,17 @@ impl Running {
     /// on HTTP/1.1), waits for the open exchanges and cuts what is left when
     /// `limit` has passed.
     pub async fn shutdown(mut self, limit: Duration) -> Drained {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(limit);
+        for share in &mut self.shares {
+            if let Some(stop) = share.stop.take() {
+                let _ = stop.send(limit);
+            }
         }
-        (&mut self.task).await.unwrap_or_default()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.task.abort();
+        let mut drained = Drained::default();
+        for share in &mut self.shares {
+            let of_share = (&mut share.task).await.unwrap_or_default();
+            drained.cut_connections += of_share.cut_connections;
+        }
+        drained
     }
 }
 

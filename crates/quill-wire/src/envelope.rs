@@ -93,6 +93,14 @@ fn put_header(out: &mut BytesMut, flags: u8, len: usize) {
     out.put_u32(u32::try_from(len).unwrap_or(u32::MAX));
 }
 
+/// Where the payload begins of the one envelope that a body is, uncompressed.
+pub(crate) fn plain_payload_at(body: &[u8]) -> Option<usize> {
+    let (head, payload) = body.split_first_chunk::<HEADER_BYTES>()?;
+    let [flags, len @ ..] = *head;
+    let is_plain = flags == 0 && u32::from_be_bytes(len) as usize == payload.len();
+    is_plain.then_some(HEADER_BYTES)
+}
+
 /// One envelope, its payload as it was sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Envelope {

@@ -77,6 +77,17 @@ impl Out {
         Some(tail.freeze())
     }
 
+    /// Takes the body in one piece, if all of it is here, and in one; as much as this
+    /// half has in it.
+    pub fn take_whole(&mut self) -> Option<Bytes> {
+        let is_one = match self.chunks.len() {
+            0 => true,
+            1 => self.tail.is_empty(),
+            _ => false,
+        };
+        (self.ended && is_one).then(|| self.take_chunk().unwrap_or_default())
+    }
+
     /// Takes the trailers, once all of the body was taken.
     pub fn take_trailers(&mut self) -> Option<Headers> {
         self.trailers.take()
@@ -126,5 +137,25 @@ mod tests {
         assert_eq!(by_reference.as_ptr(), large.as_ptr());
         assert_eq!(out.take_chunk().as_deref(), Some(&b"end"[..]));
         assert_eq!(out.take_chunk(), None);
+    }
+
+    #[test]
+    fn a_half_is_taken_whole_if_it_is_one_piece() {
+        let mut out = Out::new();
+        out.put_bytes(Bytes::from_static(b"small"));
+        assert_eq!(out.take_whole(), None);
+        out.end(None);
+        assert_eq!(out.take_whole().as_deref(), Some(&b"small"[..]));
+        assert_eq!(out.take_whole().as_deref(), Some(&b""[..]));
+        let mut out = Out::new();
+        out.put_bytes(Bytes::from_static(b"small"));
+        out.put_bytes(Bytes::from(vec![7; BY_REFERENCE_BYTES_MIN]));
+        out.end(None);
+        assert_eq!(out.take_whole(), None);
+        assert_eq!(out.take_chunk().as_deref(), Some(&b"small"[..]));
+        assert!(
+            out.take_whole()
+                .is_some_and(|bytes| bytes.len() == BY_REFERENCE_BYTES_MIN)
+        );
     }
 }

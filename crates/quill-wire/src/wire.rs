@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quill_core::compression::Encoding;
 use quill_core::{Error, Headers, Metadata, Method, Outgoing, RequestHead, ResponseHead};
 
 use crate::out::Out;
 use crate::protocol::{Call, Decode, Encode, Event, Refusal, Side, Wire, WireOptions};
-use crate::{connect, grpc, negotiate, plain, quill};
+use crate::{connect, envelope, grpc, negotiate, plain, quill};
 
 /// What a head opens: always a call, so that a refusal of what the head says
 /// can be written in the caller's own protocol; and whether it may go on.
@@ -95,6 +96,19 @@ impl Call {
                 Ok(self.request())
             }
         }
+    }
+
+    /// Where the only message of a request begins in `body`, its whole body, if that can
+    /// be told at a glance: it is plain, and within the limits. For any other a
+    /// [`decoder`](Self::decoder) has to be asked.
+    #[must_use]
+    pub fn message_at(&self, body: &[u8]) -> Option<usize> {
+        let at = match self.wire {
+            Wire::Grpc => envelope::plain_payload_at(body)?,
+            Wire::ConnectUnary if self.receive == Encoding::Identity => 0,
+            _ => return None,
+        };
+        (body.len() <= self.options.receive_bytes_max.saturating_add(at)).then_some(at)
     }
 
     /// What writes this side's half.

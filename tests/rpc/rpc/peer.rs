@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use quill_core::{Headers, RequestHead, ResponseHead};
+use quill_core::{Headers, RequestHead, ResponseHead, SharedHead};
 use quill_transport::{
     Body, BoxBody, Channel, Chunk, ClientOptions, Endpoint, Full, HttpRequest, HttpResponse,
     HttpServer, Listener, RecvBody, Running, Service, TransportError,
@@ -220,7 +220,7 @@ pub(crate) fn envelope(flags: u8, payload: &[u8]) -> Vec<u8> {
 #[derive(Clone)]
 pub(crate) struct Told {
     answer: Arc<Script>,
-    asked: Arc<Mutex<Vec<Arc<RequestHead>>>>,
+    asked: Arc<Mutex<Vec<SharedHead>>>,
 }
 
 #[derive(Clone, Default)]
@@ -277,7 +277,7 @@ impl Script {
 
 pub(crate) struct ToldServer {
     pub(crate) url: String,
-    pub(crate) asked: Arc<Mutex<Vec<Arc<RequestHead>>>>,
+    pub(crate) asked: Arc<Mutex<Vec<SharedHead>>>,
     _running: Running,
 }
 

@@ -1,8 +1,6 @@
 //! Header blocks that came: heads and trailers.
 
-use std::sync::Arc;
-
-use quill_core::{RequestHead, ResponseHead};
+use quill_core::{ResponseHead, SharedHead};
 
 use super::{Block, BlockMeta, Connection};
 use crate::config::Role;
@@ -194,7 +192,7 @@ impl Connection {
         &mut self,
         meta: BlockMeta,
         bytes: &[u8],
-    ) -> Result<Option<(Arc<RequestHead>, Facts)>, Fault> {
+    ) -> Result<Option<(SharedHead, Facts)>, Fault> {
         let list_bytes_max = self.config.headers_bytes_max as usize;
         if let Some(made) = self.memo.recall(&self.decoder, bytes, list_bytes_max) {
             return Ok(Some(made.clone()));
@@ -208,7 +206,7 @@ impl Connection {
             return Ok(None);
         }
         let (head, facts) = sink.finish().map_err(|message| malformed(meta, message))?;
-        let made = (Arc::new(head), facts);
+        let made = (SharedHead::new(head), facts);
         self.memo.remember(&decoded, || made.clone());
         self.count_evictions(evictions)?;
         Ok(Some(made))
@@ -239,7 +237,7 @@ impl Connection {
     fn answer_too_large(&mut self, meta: BlockMeta) -> Outcome {
         let limits = self.config.limits;
         self.floods.note(Flood::StreamError, &limits)?;
-        self.put_block(meta.stream, true, |encoder, out| {
+        self.put_block(meta.stream, true, |encoder, _, out| {
             encoder.field(b":status", b"431", false, out);
         });
         let end = if meta.end {

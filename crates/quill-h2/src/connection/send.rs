@@ -11,12 +11,53 @@ use crate::event::Sent;
 use crate::floods::Flood;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, kind};
 use crate::head::stays_behind;
-use crate::hpack::Encoder;
+use crate::hpack::{Encoder, Written};
 use crate::streams::{End, Key};
 use crate::window::WINDOW_BYTES_MAX;
 
 /// Identifiers end here (RFC 9113, section 5.1.1).
 const STREAM_MAX: u32 = 0x7fff_ffff;
+
+/// In place of a status where a list is no head.
+const TRAILERS: u16 = 0;
+
+/// The fields of an answer's head or trailers, to know them again.
+#[derive(Debug)]
+pub(super) struct AnswerFields {
+    status: u16,
+    fields: Headers,
+    /// Names and values that were added to them, each with a NUL behind it, which no
+    /// field may hold.
+    more: Vec<u8>,
+}
+
+impl AnswerFields {
+    fn of(status: u16, fields: &Headers, more: &[(&str, &[u8])]) -> Self {
+        let texts = more
+            .iter()
+            .flat_map(|(name, value)| [name.as_bytes(), b"\0", value, b"\0"]);
+        Self {
+            status,
+            fields: fields.clone(),
+            more: texts.flatten().copied().collect(),
+        }
+    }
+
+    fn is(&self, status: u16, fields: &Headers, more: &[(&str, &[u8])]) -> bool {
+        let mut left = &self.more[..];
+        let mut follows = |text: &[u8]| match left.split_at_checked(text.len()) {
+            Some((first, [0, rest @ ..])) if first == text => {
+                left = rest;
+                true
+            }
+            _ => false,
+        };
+        self.status == status
+            && self.fields == *fields
+            && (more.iter()).all(|(name, value)| follows(name.as_bytes()) && follows(value))
+            && left.is_empty()
+    }
+}
 
 /// Why no stream can be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +128,12 @@ impl Connection {
         stream.send_ended = end;
         stream.is_head_request = method(&head.method) == "HEAD";
         let key = self.streams.insert(stream);
-        self.put_block(id, end, |encoder, out| {
+        self.put_block(id, end, |encoder, _, out| {
             encoder.field(b":method", method(&head.method).as_bytes(), false, out);
             encoder.field(b":scheme", scheme.as_bytes(), false, out);
             encoder.field(b":authority", head.authority.as_bytes(), false, out);
             encoder.field(b":path", head.target.as_bytes(), false, out);
-            put_fields(encoder, &head.headers, out);
+            put_fields(encoder, &head.headers, false, out);
             put_more(encoder, more, out);
         });
         Ok(key)
@@ -113,13 +154,7 @@ impl Connection {
             status @ 200..1000 => status,
             _ => 500,
         };
-        let digit = |part: u16| b'0' + u8::try_from(part % 10).unwrap_or_default();
-        let digits = [digit(status / 100), digit(status / 10), digit(status)];
-        self.put_block(key.id(), end, |encoder, out| {
-            encoder.field(b":status", &digits, false, out);
-            put_fields(encoder, &head.headers, out);
-            put_more(encoder, more, out);
-        });
+        self.put_known_block(key, end, status, &head.headers, more);
         if end {
             self.end_sending(key);
         }
@@ -179,6 +214,14 @@ impl Connection {
         }
     }
 
+    /// Bytes that a body may send now: the windows have room for them.
+    #[must_use]
+    pub fn may_send(&self, key: Key) -> usize {
+        let stream = self.streams.peek(key);
+        let open = stream.map_or(0, |stream| stream.send_window.open());
+        open.min(self.send_window.open())
+    }
+
     /// Whether the peer may send more on a stream before it is given room.
     #[must_use]
     pub fn may_receive(&self, key: Key) -> bool {
@@ -196,15 +239,7 @@ impl Connection {
             self.send_data(key, &mut Bytes::new(), true, 0);
             return;
         }
-        self.put_block(key.id(), true, |encoder, out| {
-            for (name, value) in trailers.iter() {
-                // What frames the message has been said in the head (RFC 9110,
-                // section 6.5.1).
-                if name != "content-length" && !stays_behind(name, value) {
-                    encoder.field(name.as_bytes(), value, false, out);
-                }
-            }
-        });
+        self.put_known_block(key, true, TRAILERS, trailers, &[]);
         self.end_sending(key);
     }
 
@@ -277,18 +312,44 @@ impl Connection {
         self.remove_if_ended(key);
     }
 
+    /// Queues the head of an answer with this status, or trailers. Many answers have
+    /// them in common: they are written as before, if that means the same still.
+    fn put_known_block(
+        &mut self,
+        key: Key,
+        end: bool,
+        status: u16,
+        fields: &Headers,
+        more: &[(&str, &[u8])],
+    ) {
+        self.put_block(key.id(), end, |encoder, written, out| {
+            if let Some(block) = written.recall(encoder, |known| known.is(status, fields, more)) {
+                out.extend_from_slice(block);
+                return;
+            }
+            let (at, changes, literals) = (out.len(), encoder.changes(), encoder.literals());
+            put_status(encoder, status, out);
+            put_fields(encoder, fields, status == TRAILERS, out);
+            put_more(encoder, more, out);
+            if encoder.changes() == changes && encoder.literals() == literals {
+                let block = out.get(at..).unwrap_or_default();
+                written.remember(encoder, AnswerFields::of(status, fields, more), block);
+            }
+        });
+    }
+
     /// Queues a header block, in as many frames as it takes.
     pub(super) fn put_block(
         &mut self,
         stream: u32,
         end: bool,
-        write: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+        write: impl FnOnce(&mut Encoder, &mut Written<AnswerFields>, &mut Vec<u8>),
     ) {
         let payload_bytes_max = self.peer.frame_bytes_max as usize;
         let out = self.output.buffer();
         let at = out.len();
         out.extend_from_slice(&[0; HEADER_BYTES]);
-        write(&mut self.encoder, out);
+        write(&mut self.encoder, &mut self.written, out);
         let end_stream = if end { flag::END_STREAM } else { 0 };
         let length = out.len() - at - HEADER_BYTES;
         let mut header = FrameHeader {
@@ -322,9 +383,20 @@ impl Connection {
     }
 }
 
-fn put_fields(encoder: &mut Encoder, headers: &Headers, out: &mut Vec<u8>) {
+fn put_status(encoder: &mut Encoder, status: u16, out: &mut Vec<u8>) {
+    if status != TRAILERS {
+        let digit = |part: u16| b'0' + u8::try_from(part % 10).unwrap_or_default();
+        let digits = [digit(status / 100), digit(status / 10), digit(status)];
+        encoder.field(b":status", &digits, false, out);
+    }
+}
+
+/// What frames the message is said in the head, never in trailers (RFC 9110, section
+/// 6.5.1).
+fn put_fields(encoder: &mut Encoder, headers: &Headers, are_trailers: bool, out: &mut Vec<u8>) {
     for (name, value) in headers.iter() {
-        if !stays_behind(name, value) {
+        let is_late = are_trailers && name == "content-length";
+        if !is_late && !stays_behind(name, value) {
             encoder.field(name.as_bytes(), value, false, out);
         }
     }

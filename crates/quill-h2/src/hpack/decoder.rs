@@ -129,6 +129,7 @@ impl Decoder {
     /// idle.
     pub fn release_scratch(&mut self) {
         self.scratch = Vec::new();
+        self.table.shrink();
     }
 
     /// Decodes a whole header block: a HEADERS or PUSH_PROMISE frame's and those of the

@@ -23,6 +23,14 @@ const COOKIE_BYTES_MIN: usize = 20;
 pub struct Encoder {
     table: Table,
     update: Option<SizeUpdate>,
+    /// Fields written in full that would be an index, or be so, the next time.
+    literals: u64,
+    /// None on a connection at rest.
+    finder: Option<Box<Finder>>,
+}
+
+/// Where fields are found, of those that were sent.
+struct Finder {
     /// Fields sent lately, by what is quick to see of them.
     recent: [Place; RECENT_SLOTS],
     /// By the hash of a field: where the table has it.
@@ -32,6 +40,32 @@ pub struct Encoder {
     /// By the hash of a field that is not in the table: more of that hash, so that it
     /// is known when it comes again.
     seen: [u16; FIELD_SLOTS],
+}
+
+impl Finder {
+    /// Finds what the table has.
+    fn of(table: &Table) -> Box<Self> {
+        let mut finder = Box::new(Self {
+            recent: [Place::NONE; RECENT_SLOTS],
+            fields: [Place::NONE; FIELD_SLOTS],
+            names: [Place::NONE; NAME_SLOTS],
+            seen: [0; FIELD_SLOTS],
+        });
+        let newest = table.churn().insertions;
+        for entry in (0..table.len()).rev() {
+            if let Some((name, value)) = table.field(entry) {
+                let ends = Ends::of(name);
+                let place = Place::inserted(newest - entry as u64);
+                finder.put(ends.hash_with(Ends::of(value)), ends.hash(), place);
+            }
+        }
+        finder
+    }
+
+    fn put(&mut self, field_hash: u64, name_hash: u64, place: Place) {
+        self.fields[field_hash as usize % FIELD_SLOTS] = place;
+        self.names[name_hash as usize % NAME_SLOTS] = place;
+    }
 }
 
 const RECENT_SLOTS: usize = 64;
@@ -76,11 +110,21 @@ impl Encoder {
         Self {
             table: Table::new(BYTES_DEFAULT),
             update: None,
-            recent: [Place::NONE; RECENT_SLOTS],
-            fields: [Place::NONE; FIELD_SLOTS],
-            names: [Place::NONE; NAME_SLOTS],
-            seen: [0; FIELD_SLOTS],
+            literals: 0,
+            finder: None,
         }
+    }
+
+    /// Gives back what memory is needed only while encoding, on a connection that goes
+    /// idle.
+    pub fn release_scratch(&mut self) {
+        self.finder = None;
+        self.table.shrink();
+    }
+
+    #[inline]
+    fn finder(&mut self) -> &mut Finder {
+        self.finder.get_or_insert_with(|| Finder::of(&self.table))
     }
 
     /// Takes over the peer's `SETTINGS_HEADER_TABLE_SIZE`, in bytes, between two blocks.
@@ -108,10 +152,29 @@ impl Encoder {
             return self.encode_never_indexed(name, value, out);
         }
         let recent = recent_slot(name, value);
-        match self.index_of(self.recent[recent], name, value) {
+        let place = self.finder().recent[recent];
+        match self.index_of(place, name, value) {
             Some(index) => integer::encode(index, 7, 0x80, out),
-            None => self.recent[recent] = self.encode_searched(name, value, out),
+            None => {
+                let place = self.encode_searched(name, value, out);
+                self.finder().recent[recent] = place;
+            }
         }
+    }
+
+    /// Grows with whatever could change how a field is written that the table has; none
+    /// while the next block has to begin with a size update.
+    #[inline]
+    pub(crate) fn changes(&self) -> Option<u64> {
+        match self.update {
+            None => Some(self.table.changes()),
+            Some(_) => None,
+        }
+    }
+
+    /// Grows with each field that may be written otherwise the next time.
+    pub(crate) fn literals(&self) -> u64 {
+        self.literals
     }
 
     /// The index of a field, if it is at that place.
@@ -142,7 +205,7 @@ impl Encoder {
             integer::encode(index, 7, 0x80, out);
             return Place(index as u16);
         }
-        let place = self.fields[hash as usize % FIELD_SLOTS];
+        let place = self.finder().fields[hash as usize % FIELD_SLOTS];
         if let Some(index) = self.index_of(place, name, value) {
             integer::encode(index, 7, 0x80, out);
             return place;
@@ -151,6 +214,7 @@ impl Encoder {
             self.encode_never_indexed(name, value, out);
             return Place::NONE;
         }
+        self.literals += 1;
         let index = self.name_index(name_ends.hash(), name);
         if !self.is_worth_inserting(name.len() + value.len(), hash, index.is_none()) {
             encode_literal(Literal::NotIndexed, index, name, value, out);
@@ -159,20 +223,20 @@ impl Encoder {
         encode_literal(Literal::Indexed, index, name, value, out);
         self.table.insert(&Name::Text(name), value);
         let place = Place::inserted(self.table.churn().insertions);
-        self.fields[hash as usize % FIELD_SLOTS] = place;
-        self.names[name_ends.hash() as usize % NAME_SLOTS] = place;
+        self.finder().put(hash, name_ends.hash(), place);
         place
     }
 
-    fn encode_never_indexed(&self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    fn encode_never_indexed(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let index = self.name_index(Ends::of(name).hash(), name);
         encode_literal(Literal::NeverIndexed, index, name, value, out);
     }
 
     /// The index of a field with that name.
-    fn name_index(&self, hash: u64, name: &[u8]) -> Option<usize> {
+    fn name_index(&mut self, hash: u64, name: &[u8]) -> Option<usize> {
         static_table::name_index(hash, name).or_else(|| {
-            let (index, field) = self.at(self.names[hash as usize % NAME_SLOTS])?;
+            let place = self.finder().names[hash as usize % NAME_SLOTS];
+            let (index, field) = self.at(place)?;
             (field.0 == name).then_some(index)
         })
     }
@@ -184,7 +248,8 @@ impl Encoder {
             return false;
         }
         let mark = (hash >> 48) as u16;
-        let seen = std::mem::replace(&mut self.seen[hash as usize % FIELD_SLOTS], mark);
+        let seen = &mut self.finder().seen[hash as usize % FIELD_SLOTS];
+        let seen = std::mem::replace(seen, mark);
         name_is_new || seen == mark
     }
 

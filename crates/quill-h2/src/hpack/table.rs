@@ -73,7 +73,7 @@ impl Table {
         }
     }
 
-    #[cfg(test)]
+    /// Entries.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -124,6 +124,13 @@ impl Table {
             self.texts.shrink_to(self.size_max);
             self.entries.shrink_to(self.entries.len());
         }
+    }
+
+    /// Takes no more memory than the entries need.
+    pub(super) fn shrink(&mut self) {
+        self.close_gap();
+        self.texts.shrink_to_fit();
+        self.entries.shrink_to_fit();
     }
 
     /// Adds a field; others make room for it, and one larger than the table leaves it

@@ -1,9 +1,12 @@
 //! A gRPC caller on a thread of its own, so that what is measured on the server's is the
 //! server: its frames are made once, and of the answers it reads where they end.
 
+#![allow(dead_code, reason = "not everything that is measured needs all of it")]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
+use std::time::Duration;
 
 use buffa_types::google::protobuf::StringValue;
 use quill_core::{BuffaCodec, Method, MethodKind, Request, Response};
@@ -44,11 +47,13 @@ impl Service for Echo {
     }
 }
 
-/// A server on this thread, and its caller.
+/// A server on this thread, and its callers.
 pub(crate) struct Measured {
     runtime: Runtime,
     _server: RunningServer,
-    caller: Option<Caller>,
+    address: SocketAddr,
+    fields: &'static [(&'static str, &'static str)],
+    callers: Vec<Caller>,
 }
 
 impl Measured {
@@ -65,22 +70,49 @@ impl Measured {
         let mut measured = Self {
             runtime,
             _server: server,
-            caller: None,
+            address,
+            fields,
+            callers: Vec::new(),
         };
-        measured.caller = Some(measured.serve(move || Caller::connect(address, fields)));
+        measured.connect(1);
         measured.run(4);
         measured
     }
 
-    /// Serves [`TOGETHER`] calls at once, so many times.
+    /// Has so many callers more.
+    pub(crate) fn connect(&mut self, count: usize) {
+        let (address, fields) = (self.address, self.fields);
+        self.with_callers(move |callers| {
+            callers.extend((0..count).map(|_| Caller::connect(address, fields)));
+        });
+    }
+
+    /// Serves [`TOGETHER`] calls of each caller at once, so many times.
     pub(crate) fn run(&mut self, times: u32) {
-        let mut caller = self.caller.take().expect("a caller");
-        self.caller = Some(self.serve(move || {
+        self.with_callers(move |callers| {
             for _ in 0..times {
-                caller.call(TOGETHER);
+                callers.iter_mut().for_each(|caller| caller.call(TOGETHER));
             }
-            caller
-        }));
+        });
+    }
+
+    /// Opens a stream on each connection, of which no message comes.
+    pub(crate) fn open_streams(&mut self) {
+        self.with_callers(|callers| callers.iter_mut().for_each(Caller::open_stream));
+    }
+
+    /// Serves for a while in which nothing comes.
+    pub(crate) fn rest(&mut self) {
+        let rest = async { tokio::time::sleep(Duration::from_millis(500)).await };
+        self.runtime.block_on(rest);
+    }
+
+    fn with_callers(&mut self, work: impl FnOnce(&mut Vec<Caller>) + Send + 'static) {
+        let mut callers = std::mem::take(&mut self.callers);
+        self.callers = self.serve(move || {
+            work(&mut callers);
+            callers
+        });
     }
 
     /// Serves while another thread does this.
@@ -178,6 +210,14 @@ impl Caller {
             answered += self.take_answers();
         }
         assert_eq!(answered, count);
+    }
+
+    fn open_stream(&mut self) {
+        let end = FRAME_HEADER_BYTES + usize::from(self.requests[2]);
+        let mut head = self.requests[..end].to_vec();
+        head[5..FRAME_HEADER_BYTES].copy_from_slice(&self.next.to_be_bytes());
+        self.next += 2;
+        self.stream.write_all(&head).expect("a write");
     }
 
     /// Takes the frames that have come; how many calls they end.

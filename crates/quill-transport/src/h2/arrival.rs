@@ -7,7 +7,7 @@ use quill_core::Headers;
 use quill_h2::Key;
 
 use super::{Inbox, Wakes};
-use crate::body::{RecvBody, Whole};
+use crate::body::{Came, RecvBody};
 use crate::error::TransportError;
 
 /// A request or an answer that was not handed over yet. Most are short, and whole at
@@ -16,7 +16,7 @@ pub(crate) struct Arrival<H> {
     pub(crate) stream: Key,
     pub(crate) head: H,
     content_length: Option<u64>,
-    body: Whole,
+    body: Came,
     bytes: usize,
     ended: bool,
     /// Its stream broke behind what has come.
@@ -39,7 +39,7 @@ impl<H> Arrival<H> {
             stream,
             head,
             content_length,
-            body: Whole::default(),
+            body: Came::default(),
             bytes: 0,
             ended,
             failed: None,

@@ -24,9 +24,6 @@ pub(crate) struct Exchanges<E> {
     queue: VecDeque<Key>,
 }
 
-/// What a queue keeps room for when nothing is open.
-const QUEUE_KEPT: usize = 4;
-
 impl<E: Exchange> Exchanges<E> {
     pub(crate) const fn new() -> Self {
         Self {
@@ -104,13 +101,10 @@ impl<E: Exchange> Exchanges<E> {
         Some(stream)
     }
 
-    /// Gives memory back when none is open.
+    /// Takes no more memory than those that are open need.
     pub(crate) fn shrink(&mut self) {
-        if self.slots.capacity() > 1 {
-            self.slots = Vec::new();
-        }
-        if self.queue.capacity() > QUEUE_KEPT {
-            self.queue = VecDeque::new();
-        }
+        while self.slots.pop_if(|slot| slot.is_none()).is_some() {}
+        self.slots.shrink_to_fit();
+        self.queue.shrink_to_fit();
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct Connection<S> {
     pub(super) service: S,
     pub(super) tls: Option<ServerTls>,
     pub(super) options: Arc<ServerOptions>,
+    /// The same, for the HTTP/2 engine.
+    pub(super) http2: Arc<quill_h2::Config>,
     pub(super) budget: Option<Budget>,
     pub(super) connection_bytes_max: usize,
     pub(super) drain: watch::Receiver<bool>,
@@ -60,7 +62,7 @@ struct Opened {
 
 impl<S: Service> Connection<S> {
     /// Serves one connection to its end.
-    pub(super) async fn serve(self, socket: Socket) {
+    pub(super) async fn serve(self: Box<Self>, socket: Socket) {
         let mut drain = self.drain.clone();
         let opened = tokio::select! {
             opened = Box::pin(self.open(socket)) => opened,
@@ -79,7 +81,13 @@ impl<S: Service> Connection<S> {
         match opened.peer.version() {
             HttpVersion::Http1 => Box::pin(self.serve_http1(opened)).await,
             _ => match self.options.http2_engine {
-                Http2Engine::Quill => Box::pin(self.serve_http2(opened)).await,
+                Http2Engine::Quill => {
+                    let (mut session, drain) = (*self).into_session(opened);
+                    if session.run(drain).await {
+                        let mut io = (*session).into_io();
+                        let _ = Box::pin(timeout(LINGER_TIMEOUT, linger(&mut io))).await;
+                    }
+                }
                 Http2Engine::Hyper => Box::pin(self.serve_hyper_http2(opened)).await,
             },
         }
@@ -154,7 +162,7 @@ impl<S: Service> Connection<S> {
         Ok((version, ahead.freeze()))
     }
 
-    async fn serve_http1(self, opened: Opened) {
+    async fn serve_http1(self: Box<Self>, opened: Opened) {
         let activity = self.activity.clone();
         let io = Watched::new(opened.ahead, opened.io, activity.clone());
         let responder = self.responder(opened.peer);
@@ -182,18 +190,25 @@ impl<S: Service> Connection<S> {
         let _ = timeout(LINGER_TIMEOUT, linger(&mut io)).await;
     }
 
-    async fn serve_http2(self, opened: Opened) {
+    /// The connection on the engine of quill-h2, and what tells it of the drain. It has
+    /// a place of its own, so that it is never moved.
+    fn into_session(self, opened: Opened) -> (Box<Session<S>>, watch::Receiver<bool>) {
         let budget = self.connection_budget();
+        let Self {
+            service,
+            options,
+            http2,
+            drain,
+            activity,
+            ..
+        } = self;
         let Opened { ahead, io, peer } = opened;
-        let caller = (peer, budget, self.activity);
-        let mut session = Session::new(io, ahead, self.service, caller, self.options);
-        if session.run(self.drain).await {
-            let mut io = session.into_io();
-            let _ = timeout(LINGER_TIMEOUT, linger(&mut io)).await;
-        }
+        let caller = (peer, budget, activity);
+        let session = Session::new(io, ahead, service, caller, (options, http2));
+        (Box::new(session), drain)
     }
 
-    async fn serve_hyper_http2(self, opened: Opened) {
+    async fn serve_hyper_http2(self: Box<Self>, opened: Opened) {
         let activity = self.activity.clone();
         let responder = self.responder(opened.peer);
         let io = Watched::new(opened.ahead, opened.io, activity.clone());

@@ -5,4 +5,4 @@ mod date;
 mod exchange;
 mod session;
 
-pub(super) use session::Session;
+pub(super) use session::{Session, config};

@@ -11,7 +11,7 @@ use http::HeaderValue;
 use http::header::CONNECTION;
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
-use quill_core::{Budget, HttpVersion, Peer};
+use quill_core::{Budget, HttpVersion, Peer, SharedHead};
 
 use super::activity::{Activity, Mark};
 use super::delivery::Delivery;
@@ -45,7 +45,7 @@ impl<S: Service> hyper::service::Service<http::Request<Incoming>> for Responder<
             body = body.tied(unread.tie());
         }
         let future = self.service.call(HttpRequest {
-            head: Arc::new(fields::request_from_http(&parts)),
+            head: SharedHead::new(fields::request_from_http(&parts)),
             body,
             peer: self.peer.clone(),
             budget: self.budget.clone(),

@@ -24,6 +24,17 @@ pub(super) fn of(wire: Wire, format: Format) -> &'static str {
     }
 }
 
+/// What is written for a call, as the only field of a head; that of most calls costs
+/// nothing.
+pub(super) fn field(wire: Wire, format: Format) -> Headers {
+    if (wire, format) == (Wire::Grpc, Format::Proto) {
+        return Headers::constant(&[(CONTENT_TYPE, GRPC)]);
+    }
+    let mut headers = Headers::new();
+    headers.append(CONTENT_TYPE, of(wire, format));
+    headers
+}
+
 /// A content type of this family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContentType {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quill_core::compression::Encoding;
 use quill_core::{Code, Error, Headers, Metadata, Outgoing, ResponseHead};
 
-use super::content_type::{self, CONTENT_TYPE};
+use super::content_type;
 use super::encodings::{self, ACCEPT_ENCODING, ENCODING};
 use super::{status, text, web_trailers};
 use crate::message::Packing;
@@ -63,10 +63,10 @@ impl GrpcEncoder {
     }
 
     fn new_head(&self) -> ResponseHead {
-        let mut head = ResponseHead::new(200);
-        let content_type = content_type::of(self.wire, self.packing.format);
-        head.headers.append(CONTENT_TYPE, content_type);
-        head
+        ResponseHead {
+            status: 200,
+            headers: content_type::field(self.wire, self.packing.format),
+        }
     }
 
     fn put_head(&mut self, packing: &Packing, metadata: &Metadata, out: &mut Out) {
@@ -81,11 +81,15 @@ impl GrpcEncoder {
 
     /// The answer's end after its head: the trailers.
     fn put_end(&self, result: Result<(), &Error>, trailers: &Metadata, out: &mut Out) {
-        let mut fields = Headers::new();
-        status::put(result, &mut fields);
-        if let Err(error) = result {
-            fields::put(error.metadata(), &mut fields);
-        }
+        let mut fields = match result {
+            Ok(()) => status::OK,
+            Err(error) => {
+                let mut fields = Headers::new();
+                status::put(error, &mut fields);
+                fields::put(error.metadata(), &mut fields);
+                fields
+            }
+        };
         fields::put(trailers, &mut fields);
         match self.wire {
             Wire::GrpcWeb { text: false } => web_trailers::put(&fields, out.buffer()),
@@ -112,7 +116,7 @@ impl GrpcEncoder {
         }
         self.wrote_head = true;
         if self.wire == Wire::Grpc {
-            status::put(Err(error), fields);
+            status::put(error, fields);
             fields::put(head, fields);
             fields::put(error.metadata(), fields);
             fields::put(trailers, fields);

@@ -163,7 +163,7 @@ pub(crate) fn refuse(wire: Wire, refusal: Refusal, out: &mut Out) {
             let mut head = ResponseHead::new(200);
             let content_type = content_type::of(wire, Format::Proto);
             head.headers.append(CONTENT_TYPE, content_type);
-            status::put(Err(&error), &mut head.headers);
+            status::put(&error, &mut head.headers);
             head
         }
         other => plain::refusal_head(other),

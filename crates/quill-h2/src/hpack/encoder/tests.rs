@@ -168,3 +168,16 @@ fn numbers_of_insertions_wrap() {
     let last = ("x-69999", "1");
     assert_eq!(ends.send(&[last]), [0xbe]);
 }
+
+#[test]
+fn what_the_table_has_is_found_again_after_a_rest() {
+    let mut ends = Ends::new();
+    let fields = [("x-a", "1"), ("content-type", "application/x"), ("te", "t")];
+    for _ in 0..2 {
+        ends.send(&fields);
+    }
+    let short = ends.send(&fields);
+    assert_eq!(short.len(), fields.len());
+    ends.0.release_scratch();
+    assert_eq!(ends.send(&fields), short);
+}

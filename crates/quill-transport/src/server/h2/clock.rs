@@ -10,6 +10,10 @@ use crate::body::LINGER_TIMEOUT;
 use crate::h2::GOODBYE_TIMEOUT;
 use crate::server::options::ServerOptions;
 
+/// How long nothing came when a connection counts as at rest: what a busy one needs is
+/// not made anew for calls that follow each other closely.
+const REST: Duration = Duration::from_millis(100);
+
 /// The times of one connection. Each is looked at when the earliest is due, so that
 /// a busy connection never moves its timer.
 #[derive(Debug)]
@@ -18,6 +22,8 @@ pub(super) struct Clock {
     /// The first SETTINGS must have come by then.
     greeting: Option<Instant>,
     last_read: Instant,
+    /// It was not at rest since.
+    is_awake: bool,
     ping_sent: Option<Instant>,
     /// Since when no stream is open.
     idle_since: Option<Instant>,
@@ -38,6 +44,8 @@ pub(super) enum Due {
     Silence,
     /// A PING is to be sent.
     Ping,
+    /// Nothing came for a while.
+    Rest,
     /// No stream was open for long: the peer is told to go.
     Idle,
     /// The peer was told to go and has not acknowledged it.
@@ -59,6 +67,7 @@ impl Clock {
             last_read: now,
             ping_sent: None,
             idle_since: Some(now),
+            is_awake: true,
             goodbye: None,
             lingering: VecDeque::new(),
             blocked: None,
@@ -81,6 +90,7 @@ impl Clock {
 
     pub(super) fn bytes_came(&mut self) {
         self.last_read = self.now;
+        self.is_awake = true;
     }
 
     pub(super) fn pinged(&mut self) {
@@ -159,6 +169,7 @@ impl Clock {
         }
         match due {
             Due::Ping => self.pinged(),
+            Due::Rest => self.is_awake = false,
             Due::Idle => self.part(),
             Due::Goodbye => self.goodbye = None,
             Due::Blocked => self.blocked = None,
@@ -190,12 +201,13 @@ impl Clock {
                 _ => None,
             },
         };
+        let rest = self.is_awake.then(|| (self.last_read + REST, Due::Rest));
         let blocked = self.blocked.map(|at| (at, Due::Blocked));
         let unwritten = match (self.unwritten_since, options.write_timeout) {
             (Some(since), Some(timeout)) => Some((since + timeout, Due::Unwritten)),
             _ => None,
         };
-        [greeting, ping, end, blocked, unwritten]
+        [greeting, ping, end, rest, blocked, unwritten]
             .into_iter()
             .flatten()
             .min_by_key(|(at, _)| *at)

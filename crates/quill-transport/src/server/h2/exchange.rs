@@ -11,7 +11,7 @@ use crate::error::{TransportError, TransportErrorKind};
 use crate::exchange::HttpResponse;
 use crate::h2::{Inbox, Sending, StreamTask, Wakes};
 
-/// A stream of a connection, as long as it is open.
+/// A stream of a connection that has more to come or to send.
 pub(super) struct Exchange<B> {
     pub(super) stream: StreamTask,
     pub(super) request: Request,
@@ -24,9 +24,6 @@ pub(super) struct Exchange<B> {
 
 /// Where a request has got to.
 pub(super) enum Request {
-    /// Its head came in this turn, and what more comes in it is gathered in the arrival
-    /// with this index.
-    Arriving(usize),
     /// The rest goes to its reader.
     Read(Arc<Inbox>),
     /// Its reader is gone; so many bytes more are taken.
@@ -61,7 +58,7 @@ impl Request {
     }
 }
 
-impl<B> crate::h2::Exchange for Exchange<B> {
+impl<B> crate::h2::Exchange for Box<Exchange<B>> {
     fn stream(&self) -> &StreamTask {
         &self.stream
     }
@@ -76,11 +73,12 @@ impl<B> crate::h2::Exchange for Exchange<B> {
 }
 
 impl<B> Exchange<B> {
-    /// An exchange whose request is the arrival with this index.
-    pub(super) fn new(stream: Key, wakes: Arc<Wakes>, arrival: usize) -> Self {
+    /// An exchange whose request was handed over as far as it has come; the rest goes
+    /// to this inbox.
+    pub(super) fn new(stream: Key, wakes: Arc<Wakes>, inbox: Option<Arc<Inbox>>) -> Self {
         Self {
             stream: StreamTask::new(stream, wakes),
-            request: Request::Arriving(arrival),
+            request: inbox.map_or(Request::Done, Request::Read),
             answer: Answer::None,
             is_answered: false,
             blocked_since: None,

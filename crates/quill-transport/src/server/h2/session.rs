@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use quill_core::{Budget, Peer, RequestHead};
+use quill_core::{Budget, Peer, SharedHead};
 use quill_h2::{Config, Connection, ErrorCode, Event, Key};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
@@ -36,9 +36,9 @@ pub(in crate::server) struct Session<S: Service> {
     peer: Peer,
     budget: Option<Budget>,
     options: Arc<ServerOptions>,
-    exchanges: Exchanges<Exchange<S::Body>>,
+    exchanges: Exchanges<Box<Exchange<S::Body>>>,
     /// Requests that came in this turn.
-    arrivals: Vec<Arrival<Arc<RequestHead>>>,
+    arrivals: Vec<Arrival<SharedHead>>,
     wakes: Arc<Wakes>,
     woken: Vec<Key>,
     activity: Arc<Activity>,
@@ -60,9 +60,8 @@ impl<S: Service> Session<S> {
         ahead: Bytes,
         service: S,
         (peer, budget, activity): (Peer, Option<Budget>, Arc<Activity>),
-        options: Arc<ServerOptions>,
+        (options, config): (Arc<ServerOptions>, Arc<Config>),
     ) -> Self {
-        let config = config(&options);
         let wakes = Wakes::new(
             config.connection_window_bytes,
             config.stream_window_bytes.min(65_535),
@@ -139,11 +138,10 @@ impl<S: Service> Session<S> {
         let mut input = self.link.begin();
         let polled = self.turn(&mut input, cx);
         self.link.end(input);
-        if polled.is_pending() && self.link.engine.streams_open() == 0 {
-            self.shrink();
-            if self.link.engine.output().is_empty() {
-                self.mark = None;
-            }
+        let engine = &self.link.engine;
+        let is_at_rest = || engine.streams_open() == 0 && engine.output().is_empty();
+        if polled.is_pending() && is_at_rest() {
+            self.mark = None;
         }
         polled
     }
@@ -266,6 +264,7 @@ impl<S: Service> Session<S> {
                     return true;
                 }
                 Due::Ping => self.link.engine.send_ping(ALIVE_PING),
+                Due::Rest => self.shrink(),
                 Due::Idle => self.drain(),
                 Due::Goodbye => self.link.engine.goaway(ErrorCode::NO_ERROR),
                 Due::Lingered(stream) => self.stop(stream),
@@ -297,18 +296,15 @@ impl<S: Service> Session<S> {
     /// Gives memory back that only a busy connection needs.
     fn shrink(&mut self) {
         self.exchanges.shrink();
-        if self.arrivals.capacity() > 1 {
-            self.arrivals = Vec::new();
-        }
-        if self.woken.capacity() > 4 {
-            self.woken = Vec::new();
-            self.wakes.shrink();
-        }
+        self.arrivals = Vec::new();
+        self.woken = Vec::new();
+        self.wakes.shrink();
         self.link.engine.shrink();
     }
 }
 
-fn config(options: &ServerOptions) -> Config {
+/// What these options mean to the engine.
+pub(in crate::server) fn config(options: &ServerOptions) -> Config {
     let mut config = Config::default();
     config.streams_max = options.http2_streams_max;
     config.stream_window_bytes = options.http2_stream_window_bytes;

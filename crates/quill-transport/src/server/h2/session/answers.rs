@@ -7,7 +7,7 @@ use quill_core::ResponseHead;
 use quill_h2::{ErrorCode, Key};
 
 use super::Session;
-use crate::body::Body;
+use crate::body::{Body, Whole};
 use crate::exchange::{HttpResponse, Service};
 use crate::fields;
 use crate::h2::{Progress, Sending};
@@ -59,21 +59,49 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// Begins to send an answer.
+    /// Sends an answer, as far as that goes now.
     pub(super) fn answer(
         &mut self,
         stream: Key,
         response: HttpResponse<S::Body>,
         cx: &mut Context<'_>,
     ) {
-        let HttpResponse { head, body } = response;
+        let rest = self.begin_answer(stream, response);
+        self.go_on(stream, rest, cx);
+    }
+
+    /// Sends the head of an answer, and the body if all of it can leave at once; what is
+    /// left is given back.
+    pub(super) fn begin_answer(
+        &mut self,
+        stream: Key,
+        response: HttpResponse<S::Body>,
+    ) -> Option<S::Body> {
+        let HttpResponse { head, mut body } = response;
         let may_have_body = !self.link.engine.is_head_request(stream) && has_body(head.status);
         let end = !may_have_body || body.is_ended();
         self.send_head(stream, &head, &body, end);
         if end {
-            self.answered(stream);
-            return;
+            return None;
         }
+        let room = self.link.room();
+        let engine = &mut self.link.engine;
+        let Some(whole) = body.take_whole(room.min(engine.may_send(stream))) else {
+            return Some(body);
+        };
+        let Whole { mut data, trailers } = whole;
+        engine.send_data(stream, &mut data, trailers.is_none(), room);
+        if let Some(trailers) = &trailers {
+            engine.send_trailers(stream, trailers);
+        }
+        None
+    }
+
+    /// Goes on with an answer whose head was sent, with the rest of its body.
+    pub(super) fn go_on(&mut self, stream: Key, rest: Option<S::Body>, cx: &mut Context<'_>) {
+        let Some(body) = rest else {
+            return self.answered(stream);
+        };
         if let Some(exchange) = self.exchanges.at(stream) {
             exchange.answer = Answer::Sent(Sending::new(body));
             self.pump(stream, cx);

@@ -1,18 +1,17 @@
 //! Requests: from the engine to the service.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 
 use bytes::Bytes;
-use quill_core::{Headers, RequestHead};
+use quill_core::{Headers, SharedHead};
 use quill_h2::{ErrorCode, Key};
 
 use super::Session;
 use crate::error::TransportError;
 use crate::exchange::{HttpRequest, Service};
-use crate::h2::{Arrival, Split, reset_error};
+use crate::h2::{Arrival, Inbox, Split, reset_error};
 use crate::server::h2::exchange::{Answer, Exchange, Making, Request};
 
 impl<S: Service> Session<S> {
@@ -20,28 +19,29 @@ impl<S: Service> Session<S> {
     pub(super) fn arrive(
         &mut self,
         stream: Key,
-        head: Arc<RequestHead>,
+        head: SharedHead,
         content_length: Option<u64>,
         ended: bool,
     ) {
-        let exchange = Exchange::new(stream, self.wakes.clone(), self.arrivals.len());
         let arrival = Arrival::new(stream, head, content_length, ended);
         self.arrivals.push(arrival);
-        self.exchanges.insert(exchange);
+    }
+
+    /// A request that came in this turn; mostly the last.
+    fn arrival(&mut self, stream: Key) -> Option<&mut Arrival<SharedHead>> {
+        let mut arrivals = self.arrivals.iter_mut().rev();
+        arrivals.find(|arrival| arrival.stream == stream)
     }
 
     pub(super) fn take_data(&mut self, stream: Key, data: Bytes, end: bool) {
         let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let Some(exchange) = self.exchanges.at(stream) else {
+            if let Some(arrival) = self.arrival(stream) {
+                arrival.put(data, end);
+            }
             return;
         };
         match &mut exchange.request {
-            Request::Arriving(index) => {
-                let index = *index;
-                if let Some(arrival) = self.arrivals.get_mut(index) {
-                    arrival.put(data, end);
-                }
-            }
             Request::Read(inbox) => {
                 inbox.put(data, end);
                 if end {
@@ -66,18 +66,13 @@ impl<S: Service> Session<S> {
 
     pub(super) fn take_trailers(&mut self, stream: Key, trailers: Headers) {
         let Some(exchange) = self.exchanges.at(stream) else {
+            if let Some(arrival) = self.arrival(stream) {
+                arrival.put_trailers(trailers);
+            }
             return;
         };
-        match &exchange.request {
-            Request::Arriving(index) => {
-                let index = *index;
-                if let Some(arrival) = self.arrivals.get_mut(index) {
-                    arrival.put_trailers(trailers);
-                }
-                return;
-            }
-            Request::Read(inbox) => inbox.put_trailers(trailers),
-            Request::Left(_) | Request::Done => {}
+        if let Request::Read(inbox) = &exchange.request {
+            inbox.put_trailers(trailers);
         }
         self.request_ended(stream);
     }
@@ -108,22 +103,16 @@ impl<S: Service> Session<S> {
         self.arrivals = arrivals;
     }
 
-    /// Asks the service, in place first: a task of its own is for what has to wait.
-    fn call(&mut self, arrival: Arrival<Arc<RequestHead>>, cx: &mut Context<'_>) {
+    /// Asks the service, in place first: a task of its own is for what has to wait. What
+    /// is whole and answered at once, as most requests are, leaves nothing behind.
+    fn call(&mut self, arrival: Arrival<SharedHead>, cx: &mut Context<'_>) {
         let stream = arrival.stream;
-        if self.exchanges.at(stream).is_none() {
-            // It was reset meanwhile.
-            return;
-        }
         let Split {
             head,
             body,
             inbox,
             bytes,
         } = arrival.split(&self.wakes);
-        if let Some(exchange) = self.exchanges.at(stream) {
-            exchange.request = inbox.map_or(Request::Done, Request::Read);
-        }
         self.link.engine.accept(stream);
         self.link.engine.release(stream, bytes);
         let request = HttpRequest {
@@ -133,27 +122,34 @@ impl<S: Service> Session<S> {
             budget: self.budget.clone(),
         };
         let service = &self.service;
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            let mut future = service.call(request);
-            match Pin::new(&mut future).poll(cx) {
-                Poll::Ready(response) => Ok(response),
-                Poll::Pending => Err(future),
+        let begun = catch_unwind(AssertUnwindSafe(|| service.begin(request, cx)));
+        match begun {
+            Ok(Ok(response)) => {
+                let rest = self.begin_answer(stream, response);
+                if rest.is_none() && inbox.is_none() {
+                    return;
+                }
+                self.open(stream, inbox, Answer::None);
+                self.go_on(stream, rest, cx);
             }
-        }));
-        match polled {
-            Ok(Ok(response)) => self.answer(stream, response, cx),
             Ok(Err(future)) => {
                 let making = Making(tokio::spawn(future));
-                if let Some(exchange) = self.exchanges.at(stream) {
-                    exchange.answer = Answer::Made(making);
-                    self.look_at(stream, cx);
-                }
+                self.open(stream, inbox, Answer::Made(making));
+                self.look_at(stream, cx);
             }
             Err(_) => {
                 tracing::error!("a service panicked");
+                self.open(stream, inbox, Answer::None);
                 self.reset(stream, ErrorCode::INTERNAL_ERROR);
             }
         }
+    }
+
+    /// Keeps an exchange that is not done.
+    fn open(&mut self, stream: Key, inbox: Option<Arc<Inbox>>, answer: Answer<S::Body>) {
+        let mut exchange = Box::new(Exchange::new(stream, self.wakes.clone(), inbox));
+        exchange.answer = answer;
+        self.exchanges.insert(exchange);
     }
 
     /// Takes note of what a request's reader has done.
@@ -194,12 +190,14 @@ impl<S: Service> Session<S> {
 
     /// Lets go of an exchange that broke.
     pub(super) fn forget(&mut self, stream: Key, error: TransportError) {
-        if let Some(exchange) = self.exchanges.remove(stream) {
-            exchange.fail(error);
+        match self.exchanges.remove(stream) {
+            Some(exchange) => exchange.fail(error),
+            None => self.arrivals.retain(|arrival| arrival.stream != stream),
         }
     }
 
     pub(super) fn forget_all(&mut self, error: &TransportError) {
+        self.arrivals.clear();
         for exchange in self.exchanges.drain() {
             exchange.fail(error.clone());
         }
