@@ -11,7 +11,10 @@ const PROTO: &str = "proto/echo.proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    quill_codegen::compile(&[PROTO], &["proto"]).unwrap_or_else(|error| error.exit());
+    quill_codegen::Builder::new()
+        .view_request("echo.v1.Echo.Skim")
+        .compile(&[PROTO], &["proto"])
+        .unwrap_or_else(|error| error.exit());
 
     let set = protox::compile([PROTO], ["proto"])?;
     let (for_tonic, for_connectrpc) = (out.join("tonic"), out.join("connectrpc"));

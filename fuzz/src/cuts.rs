@@ -37,7 +37,7 @@ fn read(mut decoder: Decoder, pieces: &[&[u8]], trailers: Option<&Headers>) -> V
         }
         assert!(decoder.held_bytes() <= fed);
     }
-    decoder.finish(trailers);
+    decoder.finish(trailers.cloned());
     drain(&mut decoder, &mut seen);
     seen
 }

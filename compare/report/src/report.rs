@@ -38,6 +38,8 @@ pub enum Goal {
     AtMost(f64),
     /// Not less than this.
     AtLeast(f64),
+    /// Nothing: the row informs.
+    None,
 }
 
 impl Goal {
@@ -45,6 +47,7 @@ impl Goal {
         match self {
             Self::AtMost(bound) => value <= bound,
             Self::AtLeast(bound) => value >= bound,
+            Self::None => true,
         }
     }
 }
@@ -54,6 +57,7 @@ impl fmt::Display for Goal {
         match self {
             Self::AtMost(bound) => write!(f, "<= {bound}"),
             Self::AtLeast(bound) => write!(f, ">= {bound}"),
+            Self::None => f.write_str(""),
         }
     }
 }
@@ -75,17 +79,17 @@ struct Row {
 #[derive(Debug)]
 pub struct Report {
     work: &'static str,
-    owed: &'static [&'static str],
+    owed: Vec<&'static str>,
     rows: Vec<Row>,
     details: Vec<(&'static str, String)>,
 }
 
 impl Report {
     /// A report that owes a row for each of these ids.
-    pub fn new(work: &'static str, owed: &'static [&'static str]) -> Self {
+    pub fn new(work: &'static str, owed: &[&'static str]) -> Self {
         Self {
             work,
-            owed,
+            owed: owed.to_vec(),
             rows: Vec::new(),
             details: Vec::new(),
         }
@@ -180,7 +184,11 @@ impl fmt::Display for Report {
                 ..
             } = row;
             let unit = if *unit == "ratio" { "" } else { unit };
-            let met = if row.met { "yes" } else { "NO" };
+            let met = match (goal.is_empty(), row.met) {
+                (true, _) => "",
+                (_, true) => "yes",
+                (_, false) => "NO",
+            };
             writeln!(
                 f,
                 "| {id} | {subject} | {metric} | {value:.3} {unit} | {goal} | {met} | {detail} |"

@@ -3,6 +3,7 @@
 mod clients;
 mod figures;
 mod generated;
+mod informing;
 mod load;
 mod measure;
 mod peer;

@@ -178,7 +178,7 @@ pub fn writes(servers: &[Server], load: &Load) -> Figures {
             .map_err(|error| format!("strace: {error}"))?;
         let _ = strace.wait();
         loaded?;
-        let writes_plainly = !matches!(server.subject.program, Program::Own(..));
+        let writes_plainly = matches!(server.subject.program, Program::Go | Program::Nghttpd);
         Ok(count(&table, writes_plainly) as f64 / load.requests as f64)
     })
 }
@@ -218,16 +218,41 @@ fn instructions_of(subject: Subject, load: &Load) -> Result<f64, String> {
     let total = |requests: usize| -> Result<f64, String> {
         let server = Server::start_counted(subject)?;
         load.with_requests(requests).run(&server)?;
-        let report = server.finish()?;
-        // ==123== Collected : 456
-        let number = report
-            .split_once("Collected :")
-            .and_then(|(_, rest)| rest.split_whitespace().next());
-        let number = number.and_then(|number| number.parse().ok());
-        number.ok_or_else(|| "valgrind counted nothing".to_owned())
+        collected(&server.finish()?)
     };
     let (once, twice) = (total(load.requests)?, total(2 * load.requests)?);
     Ok((twice - once) / load.requests as f64)
+}
+
+/// Instructions in user space that a call takes its client, counted as a server's are.
+pub fn client_instructions(server: &Server, clients: &[&'static str], calls: usize) -> Figures {
+    let mut figures = Figures::default();
+    for client in clients {
+        let total = |calls: usize| -> Result<f64, String> {
+            let output = Command::new("valgrind")
+                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+                .arg(process::own_program()?)
+                .args(["call", client, &server.address.to_string()])
+                .arg(calls.to_string())
+                .output()
+                .map_err(|error| format!("valgrind: {error}"))?;
+            collected(&String::from_utf8_lossy(&output.stderr))
+        };
+        match total(calls).and_then(|once| Ok((total(2 * calls)? - once) / calls as f64)) {
+            Ok(value) => figures.add(client, value),
+            Err(error) => eprintln!("compare: client {client}: {error}"),
+        }
+    }
+    figures
+}
+
+/// The number in what callgrind says at its end: `==123== Collected : 456`.
+fn collected(report: &str) -> Result<f64, String> {
+    let number = report
+        .split_once("Collected :")
+        .and_then(|(_, rest)| rest.split_whitespace().next())
+        .and_then(|number| number.parse().ok());
+    number.ok_or_else(|| "valgrind counted nothing".to_owned())
 }
 
 /// Nanoseconds of CPU time that a call takes its client.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Where servers run. Loads run on the other core, with this program.
 const SERVER_CORE: &str = "0";
+const BOTH_CORES: &str = "0,1";
 const LOAD_CORE: &str = "1";
 
 /// Long, for valgrind takes its time on a busy machine.
@@ -27,6 +28,7 @@ pub enum Program {
     /// This program: the server of that name on a runtime of that kind.
     Own(&'static str, &'static str),
     Go,
+    Volo,
     Nghttpd,
 }
 
@@ -42,14 +44,27 @@ impl Server {
     /// Starts a server on a core of its own. `folder` has the programs and
     /// files of this run.
     pub fn start(subject: Subject, folder: &Path) -> Result<Self, String> {
+        Self::start_on(SERVER_CORE, subject, folder)
+    }
+
+    /// Starts a server on all cores, of which it shares one with the load.
+    pub fn start_on_both(subject: Subject, folder: &Path) -> Result<Self, String> {
+        Self::start_on(BOTH_CORES, subject, folder)
+    }
+
+    fn start_on(cores: &str, subject: Subject, folder: &Path) -> Result<Self, String> {
         let mut command = Command::new("taskset");
-        command.args(["-c", SERVER_CORE]);
+        command.args(["-c", cores]);
         match subject.program {
             Program::Own(server, runtime) => {
                 command.arg(own_program()?).args(["serve", server, runtime]);
             }
             Program::Go => {
                 command.arg(folder.join("grpc-go"));
+            }
+            // Built beside this program.
+            Program::Volo => {
+                command.arg(own_program()?.with_file_name("compare-volo"));
             }
             Program::Nghttpd => return Self::start_nghttpd(subject, command, folder),
         }

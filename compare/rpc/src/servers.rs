@@ -32,10 +32,13 @@ pub fn serve(subject: &str, runtime: &str) -> Result<(), String> {
     let served = runtime.block_on(async {
         match subject {
             "tonic" => tonic::serve(listener().await?).await,
+            "tonic-tls" => tonic::serve_tls(listener().await?).await,
             "tonic-guarded" => tonic::serve_guarded(listener().await?).await,
             "connectrpc" => connectrpc::serve(listener().await?).await,
             "hyper" => hyper::serve(listener().await?).await,
+            "hyper-tls" => hyper::serve_tls(listener().await?).await,
             "quill" => quill::serve(::quill::Http2Engine::Quill).await,
+            "quill-tls" => quill::serve_tls().await,
             "quill-guarded" => quill::serve_guarded().await,
             "quill-on-hyper" => quill::serve(::quill::Http2Engine::Hyper).await,
             _ => Err(format!("no subject {subject:?}").into()),
@@ -54,6 +57,12 @@ fn runtime_of(kind: &str) -> Result<Runtime, String> {
     };
     let built = builder.worker_threads(2).enable_all().build();
     built.map_err(|error| format!("no runtime: {error}"))
+}
+
+/// A certificate that nobody checks, and its key.
+fn identity() -> Result<(String, String), rcgen::Error> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    Ok((made.cert.pem(), made.signing_key.serialize_pem()))
 }
 
 async fn listener() -> io::Result<TcpListener> {

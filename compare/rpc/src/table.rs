@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use compare_report::{Arguments, Goal, Report, can_count};
 
 use crate::figures::Figures;
+use crate::informing;
 use crate::load::{Form, Load};
 use crate::measure;
 use crate::plot::Plot;
@@ -54,13 +55,17 @@ const GRPC_GO: Subject = Subject {
     name: "grpc-go",
     program: Program::Go,
 };
+const VOLO: Subject = Subject {
+    name: "volo-grpc",
+    program: Program::Volo,
+};
 const NGHTTPD: Subject = Subject {
     name: "nghttpd, a file",
     program: Program::Nghttpd,
 };
 
 /// All that speak gRPC.
-const GRPC: [Subject; 8] = [
+const GRPC: [Subject; 9] = [
     QUILL,
     QUILL_MT,
     QUILL_ON_HYPER,
@@ -69,12 +74,13 @@ const GRPC: [Subject; 8] = [
     CONNECTRPC,
     HYPER,
     GRPC_GO,
+    VOLO,
 ];
 
 /// What the servers' `Expand` answers with.
-const EXPANDED: usize = 500;
+pub const EXPANDED: usize = 500;
 
-const MICROSECOND: f64 = 1e3;
+pub const MICROSECOND: f64 = 1e3;
 
 /// Measures everything, prints the table, and draws the plot beside the builds.
 pub fn compare(arguments: &Arguments) -> Result<ExitCode, String> {
@@ -82,7 +88,8 @@ pub fn compare(arguments: &Arguments) -> Result<ExitCode, String> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = Folder::create()?;
     let subjects = subjects(manifest, &folder.0);
-    let mut report = Report::new("rpc", &OWED);
+    let owed = [&OWED[..], &informing::OWED].concat();
+    let mut report = Report::new("rpc", &owed);
     let plot = measure_all(&mut report, &subjects, &folder.0)?;
     let file = manifest.with_file_name("target").join("rpc.svg");
     match fs::write(&file, plot.to_string()) {
@@ -112,15 +119,24 @@ impl Drop for Folder {
 /// Those that can be built here. What is left out is said.
 fn subjects(manifest: &Path, folder: &Path) -> Vec<Subject> {
     let mut subjects = GRPC.to_vec();
-    let built = Command::new("go")
-        .args(["build", "-o"])
+    let mut go = Command::new("go");
+    go.args(["build", "-o"])
         .arg(folder.join("grpc-go"))
         .arg(".")
-        .current_dir(manifest.join("go"))
-        .status();
-    if !built.is_ok_and(|status| status.success()) {
-        eprintln!("compare: without grpc-go, which needs Go");
-        subjects.retain(|subject| subject.name != GRPC_GO.name);
+        .current_dir(manifest.join("go"));
+    let mut volo = Command::new("cargo");
+    volo.args(["build", "--quiet", "--release", "-p", "compare-volo"])
+        .current_dir(manifest);
+    let builds = [
+        (GRPC_GO, &mut go, "needs Go"),
+        (VOLO, &mut volo, "has a build of its own, which failed"),
+    ];
+    for (built, command, why) in builds {
+        let status = command.status();
+        if !status.is_ok_and(|status| status.success()) {
+            eprintln!("compare: without {}, which {why}", built.name);
+            subjects.retain(|subject| subject.name != built.name);
+        }
     }
     subjects
 }
@@ -143,6 +159,7 @@ fn measure_all(report: &mut Report, subjects: &[Subject], folder: &Path) -> Resu
     latency(report, &servers, folder)?;
     stage("clients");
     clients(report, &servers);
+    informing::measure(report, &servers, folder)?;
     drop(servers);
     stage("memory");
     let subjects: Vec<Subject> = subjects
@@ -157,7 +174,7 @@ fn measure_all(report: &mut Report, subjects: &[Subject], folder: &Path) -> Resu
 }
 
 /// Says what is under way: all of it takes minutes.
-fn stage(name: &str) {
+pub fn stage(name: &str) {
     eprintln!("compare: {name}");
 }
 

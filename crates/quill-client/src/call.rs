@@ -8,16 +8,18 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_core::Stream;
+use pin_project_lite::pin_project;
 use quill_core::{
-    CallContext, Codec, CodecError, Deadline, Encodable, Error, Inbound, Metadata, Method, Request,
-    RequestParts, Response, Streaming,
+    CallContext, Codec, CodecError, Deadline, Encodable, Error, Inbound, Metadata, Method,
+    Outbound, Request, RequestParts, Response, ResponseHead, Streaming,
 };
 use quill_exchange::{
     CreditedInbound, Credits, DeadlineInbound, DirectInbound, GivenUp, Receiver, SendBody, Source,
     StreamOutbound, UnaryOutbound, WholeBody, at_deadline, deadline_exceeded, from_transport,
 };
-use quill_transport::{Lease, RecvBody};
+use quill_transport::{Lease, RecvBody, TransportError};
 use quill_wire::{Call, Decode, Out, Side};
+use tokio::time::Sleep;
 
 use crate::client::QuillClient;
 use crate::error_body::ErrorBody;
@@ -117,7 +119,7 @@ impl QuillClient {
                 outgo.run_one(messages, lease).await?
             }
             Some(layers) => {
-                let response = stack::call(self, layers, method, messages, parts).await?;
+                let response = Box::pin(stack::call(self, layers, method, messages, parts)).await?;
                 let (answer, metadata, trailers) = response.into_parts();
                 match answer {
                     Answer::One(message) => Response::from_parts(message, metadata, trailers),
@@ -147,7 +149,7 @@ impl QuillClient {
                 outgo.run_many(messages, lease).await?
             }
             Some(layers) => {
-                let response = stack::call(self, layers, method, messages, parts).await?;
+                let response = Box::pin(stack::call(self, layers, method, messages, parts)).await?;
                 let (answer, metadata, trailers) = response.into_parts();
                 match answer {
                     Answer::Many(inbound) => Response::from_parts(inbound, metadata, trailers),
@@ -276,17 +278,17 @@ impl Outgo {
         }
     }
 
-    async fn run_one(self, messages: Messages, lease: Lease) -> Result<Response<Bytes>, Error> {
-        let deadline = self.deadline;
-        within(deadline, async move {
-            let answer = self.begin(messages, lease).await?;
-            let (message, trailers) = match answer.messages {
-                BegunMessages::Direct(mut receiver) => {
+    async fn run_one(&self, messages: Messages, lease: Lease) -> Result<Response<Bytes>, Error> {
+        within(self.deadline, async {
+            let mut answer = self.begin(messages, lease).await?;
+            // Read where it is: moved, it would have its place twice in this future.
+            let (message, trailers) = match &mut answer.messages {
+                BegunMessages::Direct(receiver) => {
                     let received = receiver.one().await?;
                     (received.message, received.trailers)
                 }
                 BegunMessages::Credited(credits) => {
-                    let mut inbound = CreditedInbound::new(credits);
+                    let mut inbound = CreditedInbound::new(credits.clone());
                     let message = inbound.one().await?;
                     (message, Pin::new(&mut inbound).take_trailers())
                 }
@@ -297,17 +299,16 @@ impl Outgo {
     }
 
     async fn run_many(
-        self,
+        &self,
         messages: Messages,
         lease: Lease,
     ) -> Result<Response<Pin<Box<dyn Inbound>>>, Error> {
-        let deadline = self.deadline;
-        let answer = within(deadline, self.begin(messages, lease)).await?;
+        let answer = within(self.deadline, self.begin(messages, lease)).await?;
         let mut inbound: Pin<Box<dyn Inbound>> = match answer.messages {
             BegunMessages::Direct(receiver) => Box::pin(DirectInbound::new(receiver)),
             BegunMessages::Credited(credits) => Box::pin(CreditedInbound::new(credits)),
         };
-        if let Some(deadline) = deadline {
+        if let Some(deadline) = self.deadline {
             let sleep = Box::pin(tokio::time::sleep_until(deadline.instant().into()));
             inbound = Box::pin(DeadlineInbound::new(inbound, sleep));
         }
@@ -319,33 +320,59 @@ impl Outgo {
     }
 
     /// Sends the request, and reads the answer's head.
-    async fn begin(self, messages: Messages, lease: Lease) -> Result<Begun, Error> {
-        let Self { call, .. } = self;
-        let credits = call.credits().map(|window| Credits::new(window, None));
-        let given_up = GivenUp::default();
-        let sent = match (messages, &credits) {
+    async fn begin(&self, messages: Messages, lease: Lease) -> Result<Begun, Error> {
+        match (messages, self.call.credits()) {
             (Messages::One(message), None) => {
                 let mut out = Out::new();
-                let head = call.unary_request(&*message, &mut out)?;
-                lease.send(head, WholeBody::new(out)).await
+                let head = self.call.unary_request(&*message, &mut out)?;
+                let sent = lease.send(head, WholeBody::new(out)).await;
+                self.answered(sent, None, None)
             }
             (messages, credits) => {
                 let messages = match messages {
                     Messages::One(message) => Box::pin(UnaryOutbound::new(message)),
                     Messages::Many(messages) => messages,
                 };
-                let encoder = call.encoder(Side::Client);
-                let source = Source::Messages(messages);
-                let mut body = SendBody::new(encoder, Out::new(), source, Side::Client)
-                    .with_given_up(given_up.clone());
-                if let Some(credits) = credits {
-                    body = body.with_credits(credits.clone());
-                }
-                lease.send(call.request(), body).await
+                // A place of its own, lest the future of every unary call have room for it.
+                Box::pin(self.begin_stream(messages, credits, lease)).await
             }
-        };
-        let (head, body) =
-            sent.map_err(|error| given_up.or(from_transport(error, Side::Client)))?;
+        }
+    }
+
+    async fn begin_stream(
+        &self,
+        messages: Pin<Box<dyn Outbound>>,
+        credits: Option<u32>,
+        lease: Lease,
+    ) -> Result<Begun, Error> {
+        let credits = credits.map(|window| Credits::new(window, None));
+        let given_up = GivenUp::default();
+        let encoder = self.call.encoder(Side::Client);
+        let source = Source::Messages(messages);
+        let mut body = SendBody::new(encoder, Out::new(), source, Side::Client)
+            .with_given_up(given_up.clone());
+        if let Some(credits) = &credits {
+            body = body.with_credits(credits.clone());
+        }
+        let sent = lease.send(self.call.request(), body).await;
+        self.answered(sent, Some(given_up), credits)
+    }
+
+    /// Reads the answer's head.
+    fn answered(
+        &self,
+        sent: Result<(ResponseHead, RecvBody), TransportError>,
+        given_up: Option<GivenUp>,
+        credits: Option<Credits>,
+    ) -> Result<Begun, Error> {
+        let call = &self.call;
+        let (head, body) = sent.map_err(|error| {
+            let error = from_transport(error, Side::Client);
+            match &given_up {
+                Some(given_up) => given_up.or(error),
+                None => error,
+            }
+        })?;
         let body = if head.status == 200 {
             body
         } else {
@@ -353,7 +380,10 @@ impl Outgo {
         };
         let mut decoder = call.decoder(Side::Client);
         let metadata = decoder.head(&head)?;
-        let receiver = Receiver::new(decoder, body, Side::Client).with_given_up(given_up);
+        let mut receiver = Receiver::new(decoder, body, Side::Client);
+        if let Some(given_up) = given_up {
+            receiver = receiver.with_given_up(given_up);
+        }
         Ok(Begun {
             metadata,
             messages: match credits {
@@ -376,18 +406,34 @@ fn left(deadline: Deadline) -> Result<Duration, Error> {
 }
 
 /// Runs `work` until the deadline; dropping it gives the call up.
-pub(crate) async fn within<T>(
-    deadline: Option<Deadline>,
-    work: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    match deadline {
-        None => work.await,
-        Some(deadline) => {
-            let deadline = deadline.instant().into();
-            tokio::time::timeout_at(deadline, work)
-                .await
-                .unwrap_or_else(|_| Err(deadline_exceeded()))
-                .map_err(|error| at_deadline(error, deadline))
+pub(crate) fn within<F>(deadline: Option<Deadline>, work: F) -> Within<F> {
+    let deadline = deadline.map(|deadline| tokio::time::sleep_until(deadline.instant().into()));
+    Within { work, deadline }
+}
+
+pin_project! {
+    // The future of [`within`]: `work` is kept once, whether there is a deadline or not.
+    pub(crate) struct Within<F> {
+        #[pin]
+        work: F,
+        #[pin]
+        deadline: Option<Sleep>,
+    }
+}
+
+impl<T, F: Future<Output = Result<T, Error>>> Future for Within<F> {
+    type Output = Result<T, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let polled = this.work.poll(cx);
+        let Some(deadline) = this.deadline.as_pin_mut() else {
+            return polled;
+        };
+        let due = deadline.deadline();
+        match polled {
+            Poll::Ready(result) => Poll::Ready(result.map_err(|error| at_deadline(error, due))),
+            Poll::Pending => deadline.poll(cx).map(|()| Err(deadline_exceeded())),
         }
     }
 }
@@ -405,5 +451,25 @@ impl<S: Stream> Stream for Unfailing<S> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.0.as_mut().poll_next(cx).map(|item| item.map(Ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use quill_core::{MethodKind, RawCodec};
+
+    use super::*;
+
+    static METHOD: Method = Method::new("/a.B/C", MethodKind::Unary);
+
+    /// Futures are moved, into tasks and through combinators, and whoever awaits a
+    /// call has room for it in his own.
+    #[test]
+    fn the_future_of_a_call_is_small() {
+        let client = QuillClient::new("http://localhost:1");
+        let call = client.unary(&METHOD, RawCodec, RawCodec, Request::new(Bytes::new()));
+        let bytes = size_of_val(&call);
+        assert!(bytes <= 3072, "{bytes}");
     }
 }

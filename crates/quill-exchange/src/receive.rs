@@ -156,7 +156,7 @@ impl Receiver {
                 Some(Ok(Chunk::Data(bytes))) => decoder.feed(bytes),
                 Some(Ok(Chunk::Trailers(trailers))) => {
                     self.body = None;
-                    decoder.finish(Some(&trailers));
+                    decoder.finish(Some(trailers));
                 }
                 None => {
                     self.body = None;

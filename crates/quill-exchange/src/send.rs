@@ -54,6 +54,8 @@ pub struct SendBody {
     encoder: Encoder,
     out: Out,
     source: Option<Source>,
+    /// The source has nothing more for now, and its waker is set.
+    is_waiting: bool,
     trailers: Metadata,
     side: Side,
     credits: Option<Credits>,
@@ -72,6 +74,7 @@ impl SendBody {
             encoder,
             out,
             source: Some(source),
+            is_waiting: false,
             trailers: Metadata::new(),
             side,
             credits: None,
@@ -121,6 +124,7 @@ impl SendBody {
 
     /// Pulls until there is enough to send, or nothing more for now.
     fn fill(&mut self, cx: &mut Context<'_>) -> Result<(), TransportError> {
+        self.is_waiting = false;
         while self.source.is_some() && self.out.body_bytes() < GATHER_BYTES_MAX {
             if self.poll_deadline(cx) {
                 self.finish(Err(deadline_exceeded()))?;
@@ -138,7 +142,10 @@ impl SendBody {
                 break;
             }
             match self.poll_source(cx, blocked) {
-                Poll::Pending => break,
+                Poll::Pending => {
+                    self.is_waiting = true;
+                    break;
+                }
                 Poll::Ready(Some(Ok(()))) => {}
                 Poll::Ready(Some(Err(error))) => self.finish(Err(error))?,
                 Poll::Ready(None) => self.finish(Ok(()))?,
@@ -265,6 +272,10 @@ impl Body for SendBody {
             }
         }
         Poll::Ready(None)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.is_waiting && self.out.body_bytes() == 0
     }
 
     fn is_ended(&self) -> bool {

@@ -289,6 +289,11 @@ impl Body for ReplyBody {
         }
     }
 
+    fn is_waiting(&self) -> bool {
+        // What is whole waits for nothing.
+        matches!(self, Self::Stream(body) if body.is_waiting())
+    }
+
     fn is_ended(&self) -> bool {
         match self {
             Self::Whole(body) => body.is_ended(),

@@ -57,6 +57,12 @@ pub trait Body: Send {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Chunk, TransportError>>>;
 
+    /// Whether the last poll, which gave a piece, also found that the next one is not
+    /// there yet, and left its waker for that: then nobody has to ask again before.
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
     /// Whether the end is known to have come, without polling: a body that is
     /// at its end from the start needs no frame of its own.
     fn is_ended(&self) -> bool {
@@ -87,6 +93,10 @@ impl Body for BoxBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Chunk, TransportError>>> {
         self.get_mut().as_mut().poll_chunk(cx)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.as_ref().is_waiting()
     }
 
     fn is_ended(&self) -> bool {

@@ -352,7 +352,7 @@ pub trait Decode: Send {
     fn feed(&mut self, bytes: Bytes);
 
     /// The body has ended, with these trailers.
-    fn finish(&mut self, trailers: Option<&quill_core::Headers>);
+    fn finish(&mut self, trailers: Option<quill_core::Headers>);
 
     /// The next event; `None` when more bytes are needed, or after the end.
     ///

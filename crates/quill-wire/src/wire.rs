@@ -230,7 +230,7 @@ impl Decode for Decoder {
         each!(DecoderKind, &mut self.0, d => d.feed(bytes));
     }
 
-    fn finish(&mut self, trailers: Option<&Headers>) {
+    fn finish(&mut self, trailers: Option<Headers>) {
         each!(DecoderKind, &mut self.0, d => d.finish(trailers));
     }
 

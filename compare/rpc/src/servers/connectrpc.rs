@@ -11,7 +11,7 @@ use futures_util::stream::{self, StreamExt};
 use tokio::net::TcpListener;
 
 use super::{EXPANDED, Served};
-use crate::generated::connectrpc::echo::v1::{Echo, EchoExt, Payload};
+use crate::generated::connectrpc::echo::v1::{Echo, EchoExt, Payload, Records, Sum};
 
 struct Service;
 
@@ -53,6 +53,35 @@ impl Echo for Service {
         payloads: InboundStream<Payload>,
     ) -> ServiceResult<ServiceStream<impl Encodable<Payload> + Send + use<>>> {
         Response::stream_ok(payloads.map(|payload| Ok(payload?.to_owned_message())))
+    }
+
+    async fn digest(
+        &self,
+        _: RequestContext,
+        request: ServiceRequest<'_, Records>,
+    ) -> ServiceResult<Sum> {
+        let records = request.to_owned_message().records;
+        let texts = records.iter().map(|record| record.text.len() as u64);
+        Response::ok(sum(texts))
+    }
+
+    async fn skim(
+        &self,
+        _: RequestContext,
+        request: ServiceRequest<'_, Records>,
+    ) -> ServiceResult<Sum> {
+        let texts = request
+            .records
+            .iter()
+            .map(|record| record.text.len() as u64);
+        Response::ok(sum(texts))
+    }
+}
+
+fn sum(texts: impl Iterator<Item = u64>) -> Sum {
+    Sum {
+        bytes: texts.sum(),
+        ..Default::default()
     }
 }
 

@@ -2,6 +2,7 @@
 //! this service does without.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -15,9 +16,13 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use prost::Message;
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::{EXPANDED, Served};
-use crate::generated::tonic::Payload;
+use crate::generated::tonic::{Payload, Records, Sum};
 
 const HEAD_BYTES: usize = 5;
 
@@ -37,6 +42,30 @@ pub(super) async fn serve(listener: TcpListener) -> Served {
     }
 }
 
+pub(super) async fn serve_tls(listener: TcpListener) -> Served {
+    let (chain, key) = super::identity()?;
+    let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).collect::<Result<_, _>>()?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes())?;
+    let mut config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    loop {
+        let (socket, _) = listener.accept().await?;
+        socket.set_nodelay(true)?;
+        let acceptor = acceptor.clone();
+        tokio::spawn(async move {
+            if let Ok(stream) = acceptor.accept(socket).await {
+                let server = auto::Builder::new(TokioExecutor::new());
+                let _ = server
+                    .serve_connection(TokioIo::new(stream), service_fn(answer))
+                    .await;
+            }
+        });
+    }
+}
+
 async fn answer(request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
     let is_grpc = request
         .headers()
@@ -50,8 +79,13 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Answer>, Failure>
         return Ok(respond(answer, "application/proto"));
     }
     let answer = match path.as_str() {
-        "/echo.v1.Echo/Unary" => Answer::grpc(&read_one(body).await?, 1),
-        "/echo.v1.Echo/Expand" => Answer::grpc(&read_one(body).await?, EXPANDED),
+        "/echo.v1.Echo/Unary" => Answer::grpc(&read_one::<Payload>(body).await?, 1),
+        "/echo.v1.Echo/Expand" => Answer::grpc(&read_one::<Payload>(body).await?, EXPANDED),
+        "/echo.v1.Echo/Digest" | "/echo.v1.Echo/Skim" => {
+            let records = read_one::<Records>(body).await?.records;
+            let texts = records.iter().map(|record| record.text.len() as u64);
+            Answer::grpc(&Sum { bytes: texts.sum() }, 1)
+        }
         "/echo.v1.Echo/Collect" => Answer::grpc(&read_last(body).await?, 1),
         "/echo.v1.Echo/Chat" => Answer::Chat(Payloads::new(body)),
         _ => {
@@ -70,13 +104,13 @@ fn respond(answer: Answer, content_type: &'static str) -> Response<Answer> {
     response
 }
 
-async fn read_one(body: Incoming) -> Result<Payload, Failure> {
+async fn read_one<M: Message + Default>(body: Incoming) -> Result<M, Failure> {
     let mut bytes = body.collect().await?.to_bytes();
     if bytes.len() < HEAD_BYTES {
         return Err("a request without a message".into());
     }
     bytes.advance(HEAD_BYTES);
-    Ok(Payload::decode(bytes)?)
+    Ok(M::decode(bytes)?)
 }
 
 async fn read_last(body: Incoming) -> Result<Payload, Failure> {
@@ -88,12 +122,12 @@ async fn read_last(body: Incoming) -> Result<Payload, Failure> {
     Ok(last)
 }
 
-fn put(payload: &Payload, out: &mut BytesMut) {
-    let length = payload.encoded_len();
+fn put(message: &impl Message, out: &mut BytesMut) {
+    let length = message.encoded_len();
     out.reserve(HEAD_BYTES + length);
     out.put_u8(0);
     out.put_u32(u32::try_from(length).expect("requests are below 4 GiB"));
-    payload.encode(out).expect("there is room");
+    message.encode(out).expect("there is room");
 }
 
 /// The messages of a body.
@@ -158,10 +192,10 @@ impl Answer {
         }
     }
 
-    fn grpc(payload: &Payload, times: usize) -> Self {
+    fn grpc(message: &impl Message, times: usize) -> Self {
         let mut bytes = BytesMut::new();
         for _ in 0..times {
-            put(payload, &mut bytes);
+            put(message, &mut bytes);
         }
         Self::Whole {
             bytes: Some(bytes.freeze()),

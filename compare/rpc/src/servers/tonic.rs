@@ -6,13 +6,13 @@ use std::pin::Pin;
 use futures_util::stream::{self, Stream, StreamExt};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::transport::Server;
+use tonic::transport::{Identity, Server, ServerTlsConfig};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::guarded::Guarded;
 use super::{EXPANDED, Served};
-use crate::generated::tonic::Payload;
 use crate::generated::tonic::echo_server::{Echo, EchoServer};
+use crate::generated::tonic::{Payload, Records, Sum};
 
 struct Service;
 
@@ -50,10 +50,31 @@ impl Echo for Service {
     ) -> Result<Response<Payloads>, Status> {
         Ok(Response::new(request.into_inner().boxed()))
     }
+
+    async fn digest(&self, request: Request<Records>) -> Result<Response<Sum>, Status> {
+        let records = request.into_inner().records;
+        let texts = records.iter().map(|record| record.text.len() as u64);
+        Ok(Response::new(Sum { bytes: texts.sum() }))
+    }
+
+    async fn skim(&self, request: Request<Records>) -> Result<Response<Sum>, Status> {
+        self.digest(request).await
+    }
 }
 
 pub(super) async fn serve(listener: TcpListener) -> Served {
     Server::builder()
+        .add_service(EchoServer::new(Service))
+        .serve_with_incoming(incoming(listener))
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn serve_tls(listener: TcpListener) -> Served {
+    let (chain, key) = super::identity()?;
+    let tls = ServerTlsConfig::new().identity(Identity::from_pem(chain, key));
+    Server::builder()
+        .tls_config(tls)?
         .add_service(EchoServer::new(Service))
         .serve_with_incoming(incoming(listener))
         .await?;

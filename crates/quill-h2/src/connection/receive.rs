@@ -1,6 +1,6 @@
 //! Frames that came, but for those of header blocks.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::{Connection, Stage};
 use crate::config::Role;
@@ -8,13 +8,8 @@ use crate::error_code::ErrorCode;
 use crate::event::Event;
 use crate::fault::Fault;
 use crate::floods::Flood;
-use crate::frame::{FrameHeader, HEADER_BYTES, flag, kind, number, unpadded};
+use crate::frame::{FrameHeader, flag, kind, number, unpadded};
 use crate::streams::{End, Key};
-
-/// Payloads up to this size are copied out of the buffer they were read into: a
-/// quarter of the usual one, so that a short message never keeps four times its
-/// size alive.
-const COPIED_BYTES_MAX: usize = 8 * 1024;
 
 /// Window updates under this many bytes are small: they make for DATA frames that
 /// cost more than they bring.
@@ -59,9 +54,13 @@ impl Connection {
         }
     }
 
-    /// RFC 9113, section 6.1.
-    pub(super) fn data(&mut self, header: FrameHeader, frame: BytesMut) -> Outcome {
-        let payload = frame.get(HEADER_BYTES..).unwrap_or_default();
+    /// RFC 9113, section 6.1; `keep` makes what stays of the content.
+    pub(super) fn data(
+        &mut self,
+        header: FrameHeader,
+        payload: &[u8],
+        keep: impl FnOnce(&[u8]) -> Bytes,
+    ) -> Outcome {
         let Some(content) = unpadded(header, payload) else {
             return Err(Fault::protocol("the padding is longer than its frame"));
         };
@@ -100,13 +99,7 @@ impl Connection {
         if !content.is_empty() {
             self.floods.forgive(Flood::Ping, 1);
         }
-        let data = if content.len() <= COPIED_BYTES_MAX {
-            Bytes::copy_from_slice(content)
-        } else {
-            let from = HEADER_BYTES + usize::from(header.has(flag::PADDED));
-            let to = from + content.len();
-            frame.freeze().slice(from..to)
-        };
+        let data = keep(content);
         if end {
             self.remove_if_ended(key);
         }

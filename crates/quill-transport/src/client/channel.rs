@@ -84,7 +84,10 @@ impl Channel {
     /// No connection can be made; or the deadline passed
     /// ([`TransportErrorKind::Timeout`]), with what was waited for.
     pub async fn lease(&self, deadline: Option<Instant>) -> Result<Lease, TransportError> {
-        Lease::of(Arc::clone(&self.0), false, deadline).await
+        match self.0.free_stream() {
+            Some(held) => Ok(Lease::new(Arc::clone(&self.0), held)),
+            None => Box::pin(Lease::of(Arc::clone(&self.0), false, deadline)).await,
+        }
     }
 
     /// Sends a request, whatever version of HTTP it leaves on: a
@@ -116,15 +119,19 @@ impl Lease {
         deadline: Option<Instant>,
     ) -> Result<Self, TransportError> {
         let held = pool.hold(fresh, deadline).await?;
+        Ok(Self::new(pool, held))
+    }
+
+    fn new(pool: Arc<Pool>, held: Held) -> Self {
         let version = match held {
             Held::Http1(..) => HttpVersion::Http1,
             Held::Http2(..) => HttpVersion::Http2,
         };
-        Ok(Self {
+        Self {
             pool,
             version,
             held: Some(held),
-        })
+        }
     }
 
     /// The version of HTTP that the request will leave on.
@@ -146,11 +153,12 @@ impl Lease {
     ///
     /// # Errors
     /// The exchange failed before the head.
-    pub async fn send(
+    pub fn send(
         self,
         mut head: RequestHead,
         body: impl Body + 'static,
-    ) -> Result<(ResponseHead, RecvBody), TransportError> {
+    ) -> impl Future<Output = Result<(ResponseHead, RecvBody), TransportError>> + Send + 'static
+    {
         let endpoint = &self.pool.endpoint;
         if !endpoint.prefix().is_empty() {
             head.target.insert_str(0, endpoint.prefix());
@@ -159,23 +167,14 @@ impl Lease {
             endpoint.authority().clone_into(&mut head.authority);
         }
         head.version = self.version;
-        let pool = Arc::clone(&self.pool);
-        let version = self.version;
-        let source = Source::new(head, Box::pin(body));
-        let failed = match self.exchange(source).await {
-            Ok(answer) => return Ok(answer),
-            Err(failed) => failed,
-        };
-        let Some(source) = failed.source else {
-            return Err(told(failed.error));
-        };
-        tracing::debug!(error = %failed.error, "a request is sent once more");
-        let lease = Self::of(pool, true, None).await?;
-        if lease.version != version {
-            return Err(told(failed.error));
+        let source = Source::new(head, body);
+        async move {
+            let (pool, version) = (Arc::clone(&self.pool), self.version);
+            match self.exchange(source).await {
+                Ok(answer) => Ok(answer),
+                Err(failed) => Box::pin(send_again(pool, version, failed)).await,
+            }
         }
-        let second = lease.exchange(source).await;
-        second.map_err(|failed| told(failed.error))
     }
 
     async fn exchange(mut self, source: Source) -> Result<(ResponseHead, RecvBody), Failed> {
@@ -199,7 +198,7 @@ impl Lease {
                 (head, body, tie)
             }
             Some(Held::Http1(mut sender, permit)) => {
-                let sent = connection::send_http1(&mut sender, source).await;
+                let sent = Box::pin(connection::send_http1(&mut sender, source)).await;
                 let (head, body, handle) = sent?;
                 let http1 = Some(Http1Tie {
                     sender,
@@ -222,6 +221,24 @@ impl Lease {
         };
         Ok((head, body.tied(Box::new(tie))))
     }
+}
+
+/// Sends a request once more that was surely not handled.
+async fn send_again(
+    pool: Arc<Pool>,
+    version: HttpVersion,
+    failed: Failed,
+) -> Result<(ResponseHead, RecvBody), TransportError> {
+    let Some(source) = failed.source else {
+        return Err(told(failed.error));
+    };
+    tracing::debug!(error = %failed.error, "a request is sent once more");
+    let lease = Lease::of(pool, true, None).await?;
+    if lease.version != version {
+        return Err(told(failed.error));
+    }
+    let second = lease.exchange(source).await;
+    second.map_err(|failed| told(failed.error))
 }
 
 impl Drop for Lease {

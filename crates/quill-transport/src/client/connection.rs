@@ -76,7 +76,7 @@ pub(super) async fn send_http1(
     sender: &mut http1::SendRequest<RequestBody>,
     source: Source,
 ) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
-    let parts = match fields::request_to_http(&source.head, None) {
+    let parts = match fields::request_to_http(source.head(), None) {
         Ok(parts) => parts,
         Err(error) => return Err(Failed::for_good(error)),
     };

@@ -94,7 +94,7 @@ impl Multiplexed {
     ) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
         match &mut self.sender {
             Sender::Quill(connection) => send_http2(connection, endpoint.scheme(), source).await,
-            Sender::Hyper(sender) => send_hyper(sender, endpoint.scheme(), source).await,
+            Sender::Hyper(sender) => Box::pin(send_hyper(sender, endpoint.scheme(), source)).await,
         }
     }
 }
@@ -178,7 +178,7 @@ async fn send_http2(
     scheme: &'static str,
     source: Source,
 ) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
-    if let Err(error) = fields::check_request(&source.head) {
+    if let Err(error) = fields::check_request(source.head()) {
         return Err(Failed::for_good(error));
     }
     let (body, handle) = source.send();
@@ -189,7 +189,7 @@ async fn send_http2(
             std::mem::forget(guard);
             Ok((head, body, handle))
         }
-        Err(error) => Err(failed(error, &handle).await),
+        Err(error) => Err(Box::pin(failed(error, &handle)).await),
     }
 }
 
@@ -199,7 +199,7 @@ async fn send_hyper(
     scheme: &str,
     source: Source,
 ) -> Result<(ResponseHead, RecvBody, Handle), Failed> {
-    let parts = match fields::request_to_http(&source.head, Some(scheme)) {
+    let parts = match fields::request_to_http(source.head(), Some(scheme)) {
         Ok(parts) => parts,
         Err(error) => return Err(Failed::for_good(error)),
     };

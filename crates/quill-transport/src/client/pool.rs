@@ -119,15 +119,21 @@ impl Pool {
         Err(TransportError::new(TransportErrorKind::Closed, message).unprocessed())
     }
 
+    /// A stream of a connection that has room for one now.
+    pub(super) fn free_stream(&self) -> Option<Held> {
+        let mut state = self.state();
+        if state.is_http1 {
+            return None;
+        }
+        state.take_stream(&self.options)
+    }
+
     /// A stream of a connection; `None` when one was made and it is not there
     /// any more, or speaks HTTP/1.1.
     async fn hold_http2(
         self: &Arc<Self>,
         deadline: Option<Instant>,
     ) -> Result<Option<Held>, TransportError> {
-        if let Some(held) = self.state().take_stream(&self.options) {
-            return Ok(Some(held));
-        }
         let mut was_made = false;
         loop {
             // Registered before the look, so that nothing is missed between.

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use pin_project_lite::pin_project;
 use quill_core::RequestHead;
 
-use crate::body::{Body, BoxBody, Chunk};
+use crate::body::{Body, Chunk};
 use crate::error::{TransportError, TransportErrorKind};
 
 /// What is kept of a body that is under way, to send it again.
@@ -21,15 +22,22 @@ pub(super) struct RequestBody {
     /// `None` once it was given back.
     source: Option<Source>,
     handle: Handle,
+    is_waiting: bool,
 }
 
-/// A request, with what has been sent of its body.
-pub(super) struct Source {
-    pub(super) head: RequestHead,
-    body: BoxBody,
-    replay: Replay,
-    /// The next chunk of the replay to send.
-    next: usize,
+/// A request, with what has been sent of its body: small, since it is moved from hand
+/// to hand and each future on the way has room for it.
+pub(super) struct Source(Pin<Box<Outgoing<dyn Body>>>);
+
+pin_project! {
+    struct Outgoing<B: ?Sized> {
+        head: RequestHead,
+        replay: Replay,
+        // The next chunk of the replay to send.
+        next: usize,
+        #[pin]
+        body: B,
+    }
 }
 
 /// What has been sent, unless it was too much to keep. Most bodies are one chunk.
@@ -63,30 +71,35 @@ struct Slot {
 }
 
 impl Source {
-    pub(super) fn new(head: RequestHead, body: BoxBody) -> Self {
-        Self {
+    pub(super) fn new(head: RequestHead, body: impl Body + 'static) -> Self {
+        Self(Box::pin(Outgoing {
             head,
-            body,
             replay: Replay::default(),
             next: 0,
-        }
+            body,
+        }))
+    }
+
+    pub(super) fn head(&self) -> &RequestHead {
+        &self.0.head
     }
 
     /// A request to send from its beginning, and the hold on it.
     pub(super) fn send(mut self) -> (RequestBody, Handle) {
-        self.next = 0;
+        *self.0.as_mut().project().next = 0;
         let handle = Handle(Arc::default());
         // A body that is at its end from the start is never polled.
         handle.0.ended.store(self.is_ended(), Ordering::Release);
         let body = RequestBody {
             source: Some(self),
             handle: handle.clone(),
+            is_waiting: false,
         };
         (body, handle)
     }
 
     fn is_ended(&self) -> bool {
-        self.replay.ahead(self.next) == 0 && self.body.is_ended()
+        self.0.replay.ahead(self.0.next) == 0 && self.0.body.is_ended()
     }
 
     fn poll(
@@ -94,16 +107,17 @@ impl Source {
         keep: bool,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Chunk, TransportError>>> {
-        if let Some(chunk) = self.replay.copy(self.next) {
-            self.next += 1;
+        let this = self.0.as_mut().project();
+        if let Some(chunk) = this.replay.copy(*this.next) {
+            *this.next += 1;
             return Poll::Ready(Some(Ok(chunk)));
         }
-        let polled = self.body.as_mut().poll_chunk(cx);
+        let polled = this.body.poll_chunk(cx);
         if !keep {
-            self.replay.forget();
+            this.replay.forget();
         } else if let Poll::Ready(Some(Ok(chunk))) = &polled {
-            self.replay.note(chunk);
-            self.next += 1;
+            this.replay.note(chunk);
+            *this.next += 1;
         }
         polled
     }
@@ -215,7 +229,7 @@ fn given_up() -> TransportError {
 impl RequestBody {
     /// The head of the request that this is the body of; `None` once it was given back.
     pub(super) fn head(&self) -> Option<&RequestHead> {
-        self.source.as_ref().map(|source| &source.head)
+        self.source.as_ref().map(Source::head)
     }
 }
 
@@ -243,7 +257,16 @@ impl Body for RequestBody {
         if matches!(polled, None | Some(Ok(Chunk::Trailers(_)))) || source.is_ended() {
             this.handle.0.ended.store(true, Ordering::Release);
         }
+        this.is_waiting = source.0.body.is_waiting();
+        if this.is_waiting {
+            this.handle.listen(cx);
+            this.is_waiting = !this.handle.is_called_off();
+        }
         Poll::Ready(polled)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.is_waiting
     }
 
     fn is_ended(&self) -> bool {
@@ -251,9 +274,9 @@ impl Body for RequestBody {
     }
 
     fn bytes_left(&self) -> Option<u64> {
-        let source = self.source.as_ref().filter(|source| source.next == 0)?;
-        let sent: u64 = source.replay.bytes as u64;
-        source.body.bytes_left()?.checked_add(sent)
+        let source = self.source.as_ref().filter(|source| source.0.next == 0)?;
+        let sent: u64 = source.0.replay.bytes as u64;
+        source.0.body.bytes_left()?.checked_add(sent)
     }
 }
 
@@ -287,7 +310,7 @@ impl http_body::Body for RequestBody {
 impl Drop for RequestBody {
     fn drop(&mut self) {
         let source = self.source.take();
-        let returned = source.filter(|source| !source.replay.is_forgotten);
+        let returned = source.filter(|source| !source.0.replay.is_forgotten);
         let mut slot = self.handle.slot();
         slot.gone = true;
         slot.returned = returned;

@@ -58,11 +58,14 @@ impl<B: Body + Unpin> Sending<B> {
         cx: &mut Context<'_>,
     ) -> Progress {
         let waiting = engine.output().len();
+        // Of what is polled here alone: a wake that came earlier has been used up.
+        let mut is_waiting = false;
         for _ in 0..PARTS_MAX {
             let room = (room + waiting).saturating_sub(engine.output().len());
             if !self.cut.is_empty() {
                 match engine.send_data(stream.key, &mut self.cut, self.is_last, room) {
                     Sent::All if self.is_last => return Progress::Ended,
+                    Sent::All if is_waiting => return Progress::Waiting,
                     Sent::All => {}
                     Sent::Full => return Progress::Queued,
                     // The engine tells when a window opens.
@@ -82,6 +85,7 @@ impl<B: Body + Unpin> Sending<B> {
                 Poll::Ready(Some(Ok(Chunk::Data(bytes)))) => {
                     self.cut = bytes;
                     self.is_last = self.body.is_ended();
+                    is_waiting = stream.has_waker() && self.body.is_waiting();
                     if !self.is_last || !self.cut.is_empty() {
                         continue;
                     }
@@ -128,6 +132,11 @@ impl StreamTask {
         });
         shared.reset();
         waker
+    }
+
+    /// Whether bodies are polled with this stream's own waker.
+    fn has_waker(&self) -> bool {
+        self.waker.is_some()
     }
 
     /// Polls a body; `None` when it panicked. Most have all they need: a waker is made

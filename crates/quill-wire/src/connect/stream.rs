@@ -314,7 +314,7 @@ impl Decode for StreamDecoder {
         }
     }
 
-    fn finish(&mut self, _: Option<&Headers>) {
+    fn finish(&mut self, _: Option<Headers>) {
         self.is_finished = true;
     }
 

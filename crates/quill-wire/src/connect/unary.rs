@@ -381,7 +381,7 @@ impl Decode for UnaryDecoder {
         self.body.push(bytes);
     }
 
-    fn finish(&mut self, _: Option<&Headers>) {
+    fn finish(&mut self, _: Option<Headers>) {
         if self.stage == Stage::Body {
             self.stage = Stage::Whole;
         }

@@ -301,13 +301,13 @@ impl Decode for GrpcDecoder {
         self.envelopes.feed(decoded.freeze());
     }
 
-    fn finish(&mut self, trailers: Option<&Headers>) {
+    fn finish(&mut self, trailers: Option<Headers>) {
         if self.phase != Phase::Body {
             return;
         }
         self.phase = Phase::Finished;
         if self.side == Side::Client && !self.web {
-            self.answer.trailers = trailers.cloned();
+            self.answer.trailers = trailers;
         }
     }
 

@@ -116,7 +116,7 @@ fn read(decoder: &mut Decoder, pieces: &[&[u8]], trailers: Option<&Headers>) -> 
         decoder.feed(Bytes::copy_from_slice(piece));
         take(decoder);
     }
-    decoder.finish(trailers);
+    decoder.finish(trailers.cloned());
     take(decoder);
     take(decoder);
     assert!(decoder.next().unwrap().is_none());
@@ -152,7 +152,7 @@ fn outcome_of(
         return (Vec::new(), Err(error));
     }
     decoder.feed(Bytes::copy_from_slice(body));
-    decoder.finish(trailers);
+    decoder.finish(trailers.cloned());
     let mut messages = Vec::new();
     loop {
         match decoder.next() {

@@ -90,7 +90,7 @@ impl Decode for QuillDecoder {
         }
     }
 
-    fn finish(&mut self, _: Option<&Headers>) {
+    fn finish(&mut self, _: Option<Headers>) {
         match &mut self.body {
             Body::Bare(bare) => bare.is_whole = true,
             Body::Framed(framed) => framed.finish(),
