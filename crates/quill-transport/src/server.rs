@@ -143,6 +143,7 @@ impl HttpServer {
             connection_bytes_max: self.connection_bytes_max,
             drain: draining,
             activity: Activity::new(),
+            counts: self.counts,
         };
         let mut crowd = Crowd::default();
         // A connection that there is no room for yet.
@@ -156,14 +157,7 @@ impl HttpServer {
                 if crowd.len() < connections_max {
                     let mut connection = template.clone();
                     connection.activity = Activity::new();
-                    let activity = connection.activity.clone();
-                    match self.counts.as_ref().map(ConnectionCounts::count) {
-                        Some(counted) => crowd.admit(activity, async move {
-                            connection.serve(socket).await;
-                            drop(counted);
-                        }),
-                        None => crowd.admit(activity, connection.serve(socket)),
-                    }
+                    crowd.admit(connection.activity.clone(), connection.serve(socket));
                 } else {
                     waiting = Some(socket);
                     if !crowd.make_room() {
