@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Buf, Bytes, BytesMut};
-use quill_core::{RequestHead, SharedHead};
+use quill_core::SharedHead;
 
 pub use send::OpenError;
 

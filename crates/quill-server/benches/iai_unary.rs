@@ -5,14 +5,18 @@
 
 #[path = "../tests/support/caller.rs"]
 mod caller;
-mod guard;
 
 use std::process::ExitCode;
 
 use caller::{Echo, Measured, TOGETHER};
 use callgrind_gate::{Case, counted, gate};
-use guard::GuardLayer;
 use quill_server::Server;
+use quill_server::auth::{ApiKeyValidator, AuthLayer, Identity};
+use quill_server::metrics::MetricsCollector;
+use quill_server::rate_limit::{ClientIpConfig, RateLimitLayer};
+
+const KEY: &str = "0123456789abcdef0123456789abcdef";
+const BEARER: &str = "Bearer 0123456789abcdef0123456789abcdef";
 
 /// Calls of the shorter run.
 const N: u64 = 100 * TOGETHER as u64;
@@ -51,16 +55,20 @@ fn unary(n: u64) {
 /// With the fields of a call in earnest, whose key is looked up, limited and counted.
 fn unary_full(n: u64) {
     let server = async || {
+        let keys = ApiKeyValidator::new().as_bearer();
+        let keys = keys.key(KEY, Identity::new("tenant"));
         let server = Server::builder()
             .service(Echo)
-            .layer(GuardLayer::new())
+            .metrics(&MetricsCollector::new())
+            .layer(AuthLayer::new(keys))
+            .layer(RateLimitLayer::new(1e9, 1e9).per_identity(ClientIpConfig::default()))
             .bind("127.0.0.1:0")
             .await;
         server.expect("a server")
     };
     let fields = &[
         ("grpc-timeout", "10S"),
-        ("authorization", guard::BEARER),
+        ("authorization", BEARER),
         (
             "traceparent",
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

@@ -205,7 +205,7 @@ impl Settings {
         mut stop: oneshot::Receiver<Duration>,
     ) -> Drained {
         let (drain, draining) = watch::channel(false);
-        let (connections_max, counts) = (self.options.connections_max, self.counts);
+        let connections_max = self.options.connections_max;
         let template = Connection {
             service,
             tls: self.tls,
@@ -215,6 +215,7 @@ impl Settings {
             connection_bytes_max: self.connection_bytes_max,
             drain: draining,
             activity: Activity::new(),
+            counts: self.counts,
         };
         let mut crowd = Crowd::default();
         // A connection that there is no room for yet.
@@ -226,7 +227,9 @@ impl Settings {
                 && let Some(socket) = waiting.take()
             {
                 if crowd.len() < connections_max {
-                    admit(&mut crowd, template.clone(), counts.as_ref(), socket);
+                    let mut connection = Box::new(template.clone());
+                    connection.activity = Activity::new();
+                    crowd.admit(connection.activity.clone(), connection.serve(socket));
                 } else {
                     waiting = Some(socket);
                     if !crowd.make_room() {
@@ -267,25 +270,6 @@ impl Settings {
         Drained {
             cut_connections: crowd.drain(limit).await,
         }
-    }
-}
-
-/// Serves a connection, and counts it where that is asked for.
-fn admit<S: Service>(
-    crowd: &mut Crowd,
-    template: Connection<S>,
-    counts: Option<&ConnectionCounts>,
-    socket: Socket,
-) {
-    let mut connection = Box::new(template);
-    connection.activity = Activity::new();
-    let activity = connection.activity.clone();
-    match counts.map(ConnectionCounts::count) {
-        Some(counted) => crowd.admit(activity, async move {
-            connection.serve(socket).await;
-            drop(counted);
-        }),
-        None => crowd.admit(activity, connection.serve(socket)),
     }
 }
 

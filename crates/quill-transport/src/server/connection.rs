@@ -17,6 +17,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::activity::{Activity, Due, Limits, Watched};
+use super::counts::ConnectionCounts;
 use super::delivery::Exchanges;
 use super::h2::Session;
 use super::options::{HttpVersions, ServerOptions};
@@ -48,6 +49,8 @@ pub(super) struct Connection<S> {
     pub(super) budget: Option<Budget>,
     pub(super) connection_bytes_max: usize,
     pub(super) drain: watch::Receiver<bool>,
+    /// `None` where nobody counts.
+    pub(super) counts: Option<ConnectionCounts>,
     /// This connection's own.
     pub(super) activity: Arc<Activity>,
 }
@@ -63,6 +66,7 @@ struct Opened {
 impl<S: Service> Connection<S> {
     /// Serves one connection to its end.
     pub(super) async fn serve(self: Box<Self>, socket: Socket) {
+        let _counted = self.counts.as_ref().map(ConnectionCounts::count);
         let mut drain = self.drain.clone();
         let opened = tokio::select! {
             opened = Box::pin(self.open(socket)) => opened,
