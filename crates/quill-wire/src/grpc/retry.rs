@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use quill_core::{Headers, Pushback};
 
+use crate::retry_after;
+
 /// How many attempts were made before this one.
 pub(super) const PREVIOUS_ATTEMPTS: &str = "grpc-previous-rpc-attempts";
-/// Among the trailers of a failed call: how long to wait before the next attempt.
+/// Among the trailers of a failed call: how long to wait before the next attempt,
+/// in milliseconds, 32 bits with a sign.
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 /// Reads how many attempts were made; 0 for what is no such number, since it is
@@ -16,6 +19,12 @@ pub(super) fn read_attempts(value: &[u8]) -> u32 {
     number(value)
         .and_then(|attempts| u32::try_from(attempts).ok())
         .unwrap_or_default()
+}
+
+/// Says in the trailers of a failed call how long to wait.
+pub(super) fn put_pushback(delay: Duration, trailers: &mut Headers) {
+    let millis = retry_after::millis(delay).min(i32::MAX as u64);
+    trailers.append(PUSHBACK, millis.to_string());
 }
 
 /// What the trailers say of another attempt. A negative time, as whatever is no
@@ -50,6 +59,15 @@ mod tests {
             assert_eq!(pushback(&trailers), Some(expected), "{value:?}");
         }
         assert_eq!(pushback(&Headers::new()), None);
+        for (delay, millis) in [
+            (Duration::from_micros(1_500), 2),
+            (Duration::from_secs(7), 7_000),
+            (Duration::MAX, i32::MAX as u64),
+        ] {
+            let mut trailers = Headers::new();
+            put_pushback(delay, &mut trailers);
+            assert_eq!(pushback(&trailers), Some(after(millis)));
+        }
     }
 
     #[test]

@@ -2,14 +2,11 @@
 
 use quill_core::{Code, Error, Headers};
 
-use super::{message_text, status_details};
-use crate::retry_after;
+use super::{message_text, retry, status_details};
 
 pub(super) const STATUS: &str = "grpc-status";
 const MESSAGE: &str = "grpc-message";
 const DETAILS: &str = "grpc-status-details-bin";
-/// When a client that retries may do so (gRFC A6): milliseconds, 32 bits with a sign.
-const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 /// Numbers by code; the first is OK.
 const NUMBERS: [&str; 17] = [
@@ -32,8 +29,7 @@ pub(super) fn put(result: Result<(), &Error>, fields: &mut Headers) {
         fields.append(DETAILS, details);
     }
     if let Some(delay) = error.retry_after() {
-        let millis = retry_after::millis(delay).min(i32::MAX as u64);
-        fields.append(PUSHBACK, millis.to_string());
+        retry::put_pushback(delay, fields);
     }
 }
 
