@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
-use quill_core::{
-    BoxError, Budget, Cancellation, DecodeLimits, Incoming, Method, Reply, Request, Response,
-};
+use quill_core::{BoxError, Budget, Cancellation, DecodeLimits, Method};
 use quill_transport::adapt::{FromTower, HttpBody};
 use quill_transport::{
     CONNECTION_HELD_BYTES_MAX, HttpRequest, HttpServer, Listener, RecvBody, ServerOptions,
