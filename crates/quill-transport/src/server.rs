@@ -148,8 +148,7 @@ impl HttpServer {
         let mut crowd = Crowd::default();
         // A connection that there is no room for yet.
         let mut waiting: Option<Socket> = None;
-        let mut paused: Option<Instant> = None;
-        let mut turn: usize = 0;
+        let (mut paused, mut turn) = (None::<Instant>, 0_usize);
         let limit = loop {
             if paused.is_none()
                 && let Some(socket) = waiting.take()
@@ -190,9 +189,7 @@ impl HttpServer {
                 },
             }
         };
-        drop(self.listener);
-        drop(waiting);
-        drop(template);
+        drop((self.listener, waiting, template));
         // No receiver means no connection.
         let _ = drain.send(true);
         Drained {
