@@ -97,9 +97,8 @@ fn files_are_those_of_the_readmes_crate() {
 fn yaml_is_the_workflows() {
     let workflow = blocks::dedented(&read(&root().join(".github/workflows/bench.yml")));
     for (page, blocks) in pages() {
-        let is_workflow = |block: &&Block| {
-            block.language == "yaml" && !block.text.starts_with("benchmarks:\n")
-        };
+        let is_workflow =
+            |block: &&Block| block.language == "yaml" && !block.text.starts_with("benchmarks:\n");
         for block in blocks.iter().filter(is_workflow) {
             assert!(
                 workflow.contains(&blocks::dedented(&block.text)),
