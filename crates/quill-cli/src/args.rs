@@ -5,6 +5,7 @@ mod call;
 mod client;
 mod compat;
 mod demo;
+mod explain;
 mod schema;
 mod shell;
 mod time;
@@ -16,6 +17,7 @@ pub(crate) use call::CallArgs;
 pub(crate) use client::{ClientArgs, TlsArgs, header, metadata, protocol};
 pub(crate) use compat::{BreakFormat, CompatArgs};
 pub(crate) use demo::DemoArgs;
+pub(crate) use explain::{ExplainArgs, Payload};
 pub(crate) use schema::SchemaArgs;
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use time::time;
@@ -43,4 +45,6 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Write manual pages
     Man(ManArgs),
+    /// Show what bytes are: messages, and what carries them
+    Explain(Box<ExplainArgs>),
 }

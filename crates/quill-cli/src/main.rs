@@ -46,6 +46,7 @@ fn main() -> ExitCode {
             Command::Compat(compat) => command::compat::run(*compat).await,
             Command::Completions(shell) => command::shell::completions(&shell),
             Command::Man(man) => command::shell::man(&man),
+            Command::Explain(explain) => command::explain::run(*explain).await,
         }
     });
     match outcome {

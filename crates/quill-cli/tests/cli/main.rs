@@ -6,6 +6,7 @@ mod clients;
 mod compat;
 mod curl;
 mod errors;
+mod explain;
 #[cfg(unix)]
 mod guide;
 #[cfg(unix)]
