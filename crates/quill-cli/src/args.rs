@@ -6,6 +6,7 @@ mod client;
 mod compat;
 mod demo;
 mod explain;
+mod generate;
 mod schema;
 mod shell;
 mod time;
@@ -18,6 +19,7 @@ pub(crate) use client::{ClientArgs, TlsArgs, header, metadata, protocol};
 pub(crate) use compat::{BreakFormat, CompatArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use explain::{ExplainArgs, Payload};
+pub(crate) use generate::GenerateArgs;
 pub(crate) use schema::SchemaArgs;
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use time::time;
@@ -47,4 +49,7 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Show what bytes are: messages, and what carries them
     Explain(Box<ExplainArgs>),
+    /// Generate messages, servers and clients
+    #[command(name = "gen")]
+    Generate(Box<GenerateArgs>),
 }

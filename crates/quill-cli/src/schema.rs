@@ -28,6 +28,7 @@ use crate::target::Target;
 
 use unknown_any::unknown_any;
 
+pub(crate) use proto_files::compile_schema as compile;
 pub(crate) use reflection::Reflection;
 pub(crate) use source::{Loaded, Source};
 

@@ -8,6 +8,7 @@ mod curl;
 mod errors;
 mod explain;
 #[cfg(unix)]
+mod generate;
 mod guide;
 #[cfg(unix)]
 mod inspect;
