@@ -4,4 +4,4 @@ mod cuts;
 mod generated;
 
 pub use cuts::{KINDS, put_lines, read_at_every_cut};
-pub use generated::Kinds;
+pub use generated::{FILE_DESCRIPTOR_SET, Kinds};

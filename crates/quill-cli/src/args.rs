@@ -5,6 +5,8 @@ mod call;
 mod client;
 mod compat;
 mod demo;
+mod explain;
+mod generate;
 mod schema;
 mod shell;
 mod time;
@@ -16,6 +18,8 @@ pub(crate) use call::CallArgs;
 pub(crate) use client::{ClientArgs, TlsArgs, header, metadata, protocol};
 pub(crate) use compat::{BreakFormat, CompatArgs};
 pub(crate) use demo::DemoArgs;
+pub(crate) use explain::{ExplainArgs, Payload};
+pub(crate) use generate::GenerateArgs;
 pub(crate) use schema::SchemaArgs;
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use time::time;
@@ -43,4 +47,9 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Write manual pages
     Man(ManArgs),
+    /// Show what bytes are: messages, and what carries them
+    Explain(Box<ExplainArgs>),
+    /// Generate messages, servers and clients
+    #[command(name = "gen")]
+    Generate(Box<GenerateArgs>),
 }

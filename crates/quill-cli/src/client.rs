@@ -1,10 +1,11 @@
 //! A client as the arguments describe it.
 
 use quill::tls::ClientTls;
-use quill::{ClientBuilder, Metadata, QuillClient};
+use quill::{ClientBuilder, Metadata, Protocol, QuillClient};
 
 use crate::args::{ClientArgs, TlsArgs, metadata};
 use crate::failure::Failure;
+use crate::schema::Reflection;
 
 /// A client of the server at this URL, to be built.
 pub(crate) fn builder(args: &ClientArgs, base_url: &str) -> Result<ClientBuilder, Failure> {
@@ -41,6 +42,23 @@ pub(crate) fn sent_metadata(args: &ClientArgs) -> Result<Metadata, Failure> {
         sent.extend(&token);
     }
     Ok(sent)
+}
+
+/// The reflection of a server that is asked for its whole schema.
+pub(crate) fn reflection(
+    url: &str,
+    protocol: Protocol,
+    headers: &[Metadata],
+    tls_args: &TlsArgs,
+) -> Result<Reflection, Failure> {
+    let builder = QuillClient::builder()
+        .base_url(url)
+        .protocol(protocol)
+        .tls(tls(tls_args)?);
+    let client = build(builder)?;
+    let mut metadata = Metadata::new();
+    headers.iter().for_each(|header| metadata.extend(header));
+    Ok(Reflection::new(client, metadata))
 }
 
 /// Whom to trust, and who to be, as the arguments say.

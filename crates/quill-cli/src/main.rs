@@ -6,6 +6,7 @@ mod client;
 mod command;
 mod demo;
 mod failure;
+mod generate;
 mod input;
 mod json_check;
 mod message_type;
@@ -46,6 +47,8 @@ fn main() -> ExitCode {
             Command::Compat(compat) => command::compat::run(*compat).await,
             Command::Completions(shell) => command::shell::completions(&shell),
             Command::Man(man) => command::shell::man(&man),
+            Command::Explain(explain) => command::explain::run(*explain).await,
+            Command::Generate(generate) => command::generate::run(*generate),
         }
     });
     match outcome {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use buffa_descriptor::generated::descriptor::{FileDescriptorProto, FileDescriptorSet};
 use buffa_descriptor::{
-    DescriptorPool, DynamicMessage, MessageIndex, MethodDescriptor, PoolError, ReflectMessage,
-    ServiceDescriptor,
+    DescriptorPool, DynamicMessage, MessageDescriptor, MessageIndex, MethodDescriptor, PoolError,
+    ReflectMessage, ServiceDescriptor,
 };
 use quill::{DecodeLimits, Method, MethodKind};
 
@@ -28,6 +28,7 @@ use crate::target::Target;
 
 use unknown_any::unknown_any;
 
+pub(crate) use proto_files::compile_schema as compile;
 pub(crate) use reflection::Reflection;
 pub(crate) use source::{Loaded, Source};
 
@@ -84,6 +85,36 @@ impl Schema {
             proto_files::compile(&args.proto, &args.import_path)?
         };
         Self::link(files, None)
+    }
+
+    /// All that a server describes.
+    pub(crate) async fn of_server(mut reflection: Reflection) -> Result<Self, Failure> {
+        let files = reflection.all_files().await?;
+        Self::link(files, Some(reflection))
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<DescriptorPool> {
+        &self.pool
+    }
+
+    /// The full names of all message types, in order; those that everyone has
+    /// are left out beside others.
+    pub(crate) fn type_names(&self) -> Vec<String> {
+        let is_entry = |message: &MessageDescriptor| {
+            let options = message.options();
+            options.is_some_and(|options| options.map_entry == Some(true))
+        };
+        let messages = self.pool.messages().iter();
+        let messages = messages.filter(|message| !is_entry(message));
+        let names = messages.map(|message| message.full_name().to_owned());
+        let (known, mut own): (Vec<_>, Vec<_>) = names.partition(|name| {
+            name.starts_with("google.protobuf.") || name.starts_with("google.rpc.")
+        });
+        if own.is_empty() {
+            own = known;
+        }
+        own.sort_unstable();
+        own
     }
 
     fn link(

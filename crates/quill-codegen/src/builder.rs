@@ -160,13 +160,23 @@ impl Builder {
         package::generate(schema, &self.settings)
     }
 
+    /// What [`compile`](Self::compile) writes: the Rust of each package, and
+    /// `all-packages.rs`, which includes them in the modules of their names.
+    ///
+    /// # Errors
+    /// What [`generate`](Self::generate) says.
+    pub fn generate_all(&self, schema: &Schema) -> Result<(Vec<PackageFile>, Vec<String>), Error> {
+        let (mut files, warnings) = self.generate(schema)?;
+        files.push(tree(&files));
+        Ok((files, warnings))
+    }
+
     fn write(&self, schema: &Schema) -> Result<(), Error> {
         let out_dir = match &self.out_dir {
             Some(out_dir) => out_dir.clone(),
             None => PathBuf::from(cargo_out_dir()?),
         };
-        let (mut files, warnings) = self.generate(schema)?;
-        files.push(tree(&files));
+        let (files, warnings) = self.generate_all(schema)?;
         std::fs::create_dir_all(&out_dir)
             .map_err(|error| Error::file("create", &out_dir, error))?;
         for file in files {

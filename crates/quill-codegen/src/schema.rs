@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use buffa::{DecodeOptions, Message};
+use buffa_descriptor::generated::compiler::CodeGeneratorRequest;
 use buffa_descriptor::generated::descriptor::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet, SourceCodeInfo,
 };
@@ -178,6 +179,20 @@ impl Schema {
             Some(at) => diagnostic.at_span(&at.span, text.as_deref()),
             None => diagnostic,
         }
+    }
+
+    /// A serialized `google.protobuf.compiler.CodeGeneratorRequest` for the files
+    /// that are asked for: what a plugin of protoc and buf reads. `parameter` holds
+    /// its options.
+    #[must_use]
+    pub fn plugin_request(&self, parameter: &str) -> Vec<u8> {
+        let request = CodeGeneratorRequest {
+            file_to_generate: self.requested.clone(),
+            parameter: Some(parameter.to_owned()),
+            proto_file: self.files.clone(),
+            ..Default::default()
+        };
+        request.encode_to_vec()
     }
 
     pub(crate) fn file(&self, name: &str) -> Option<&FileDescriptorProto> {

@@ -1,7 +1,6 @@
 //! `quill compat`: what breaks between two schemas.
 
 use buffa_descriptor::generated::descriptor::FileDescriptorProto;
-use quill::{Metadata, QuillClient};
 use quill_codegen::BUILTIN_PROTOS;
 use quill_compat::{Rule, RuleSet, compare};
 
@@ -9,7 +8,7 @@ use crate::args::{BreakFormat, CompatArgs};
 use crate::client;
 use crate::failure::Failure;
 use crate::output::{Breaks, print};
-use crate::schema::{Loaded, Reflection, Source};
+use crate::schema::{Loaded, Source};
 
 pub(crate) async fn run(args: CompatArgs) -> Result<(), Failure> {
     if args.list_rules {
@@ -58,18 +57,7 @@ pub(crate) async fn run(args: CompatArgs) -> Result<(), Failure> {
 }
 
 async fn load(source: &str, other: &str, args: &CompatArgs) -> Result<Loaded, Failure> {
-    let reflection = |url: &str| {
-        let builder = QuillClient::builder()
-            .base_url(url)
-            .protocol(args.protocol)
-            .tls(client::tls(&args.tls)?);
-        let client = client::build(builder)?;
-        let mut metadata = Metadata::new();
-        args.header
-            .iter()
-            .for_each(|header| metadata.extend(header));
-        Ok(Reflection::new(client, metadata))
-    };
+    let reflection = |url: &str| client::reflection(url, args.protocol, &args.header, &args.tls);
     let source = Source::parse(source, Some(other));
     source.load(&args.import_path, reflection).await
 }

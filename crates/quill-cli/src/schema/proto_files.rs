@@ -25,6 +25,15 @@ pub(super) fn compile(
     given: &[PathBuf],
     import_paths: &[PathBuf],
 ) -> Result<Vec<FileDescriptorProto>, Failure> {
+    let schema = compile_schema(given, import_paths)?;
+    files(&schema).map_err(|error| Failure::input(format!("--proto: {error}")))
+}
+
+/// The same, as what code is generated from.
+pub(crate) fn compile_schema(
+    given: &[PathBuf],
+    import_paths: &[PathBuf],
+) -> Result<Schema, Failure> {
     let (folders, mut protos): (Vec<_>, Vec<_>) =
         given.iter().cloned().partition(|path| path.is_dir());
     let includes = if import_paths.is_empty() {
@@ -40,9 +49,7 @@ pub(super) fn compile(
             return Err(Failure::input(format!("{folder}: no .proto file in it")));
         }
     }
-    let schema =
-        Schema::compile(&protos, &includes).map_err(|error| unusable(&error.to_string()))?;
-    files(&schema).map_err(|error| Failure::input(format!("--proto: {error}")))
+    Schema::compile(&protos, &includes).map_err(|error| unusable(&error.to_string()))
 }
 
 /// The files of a schema, with all that they import.

@@ -6,7 +6,9 @@ mod clients;
 mod compat;
 mod curl;
 mod errors;
+mod explain;
 #[cfg(unix)]
+mod generate;
 mod guide;
 #[cfg(unix)]
 mod inspect;

@@ -82,34 +82,38 @@ struct FileOption {
     read: fn(Option<&FileOptions>) -> String,
 }
 
+/// An option that is text; empty where it is not set.
+macro_rules! text {
+    ($rule:ident, $name:ident, $number:literal) => {
+        FileOption {
+            rule: rule::$rule,
+            name: stringify!($name),
+            number: $number,
+            read: |options| {
+                let value = options.and_then(|options| options.$name.clone());
+                value.unwrap_or_default()
+            },
+        }
+    };
+}
+
+/// An option that is true or false.
+macro_rules! flag {
+    ($rule:ident, $name:ident, $number:literal, $default:literal) => {
+        FileOption {
+            rule: rule::$rule,
+            name: stringify!($name),
+            number: $number,
+            read: |options| {
+                let value = options.and_then(|options| options.$name);
+                value.unwrap_or($default).to_string()
+            },
+        }
+    };
+}
+
 /// The options, with their defaults where they are not set.
 fn options() -> Vec<FileOption> {
-    macro_rules! text {
-        ($rule:ident, $name:ident, $number:literal) => {
-            FileOption {
-                rule: rule::$rule,
-                name: stringify!($name),
-                number: $number,
-                read: |options| {
-                    let value = options.and_then(|options| options.$name.clone());
-                    value.unwrap_or_default()
-                },
-            }
-        };
-    }
-    macro_rules! flag {
-        ($rule:ident, $name:ident, $number:literal, $default:literal) => {
-            FileOption {
-                rule: rule::$rule,
-                name: stringify!($name),
-                number: $number,
-                read: |options| {
-                    let value = options.and_then(|options| options.$name);
-                    value.unwrap_or($default).to_string()
-                },
-            }
-        };
-    }
     vec![
         text!(FILE_SAME_JAVA_PACKAGE, java_package, 1),
         text!(FILE_SAME_JAVA_OUTER_CLASSNAME, java_outer_classname, 8),
