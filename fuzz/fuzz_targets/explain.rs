@@ -34,7 +34,11 @@ fuzz_target!(|input: &[u8]| {
     };
     if which & 8 != 0 {
         options.schema = Some(SCHEMA.clone());
-        options.view = if which & 16 != 0 { View::Json } else { View::Dump };
+        options.view = if which & 16 != 0 {
+            View::Json
+        } else {
+            View::Dump
+        };
     }
     let form = match which >> 5 {
         0 => Form::recognise(bytes),
