@@ -73,6 +73,16 @@ async fn failures_bring_the_next_attempt_forward_unless_they_end_the_call() {
             2,
             pause,
         ),
+        (
+            Error::unavailable("long").with_pushback(Pushback::After(Duration::from_secs(61))),
+            1,
+            Duration::ZERO,
+        ),
+        (
+            Error::unavailable("ever").with_pushback(Pushback::After(Duration::MAX)),
+            1,
+            Duration::ZERO,
+        ),
     ] {
         let (count, code) = (Count::default(), error.code());
         let pushback = error.pushback();

@@ -15,9 +15,9 @@ use super::replay::Replay;
 use crate::messages::{Answer, Messages};
 use crate::stack::{CallFuture, Calls, method_of, run};
 
-/// The longest that a server may ask a caller to wait; a call that is to wait
-/// longer fails at once.
-const PUSHBACK_MAX: Duration = Duration::from_secs(60);
+/// The longest that a server may ask a caller to wait; where a call is to wait
+/// longer, there is no further attempt.
+pub(crate) const PUSHBACK_MAX: Duration = Duration::from_secs(60);
 
 /// The service of a [`RetryLayer`](super::RetryLayer).
 #[derive(Clone, Debug)]
