@@ -354,6 +354,49 @@ async fn a_server_whose_calls_fail_is_left_out_for_a_while() {
 }
 
 #[tokio::test]
+async fn the_next_is_tried_when_the_first_can_be_connected_and_is_of_no_use() {
+    let (health, reporter) = quill_health::reporter();
+    let server = Server::builder()
+        .service(health)
+        .service(FlakyServer::new(Flaky::named("a")))
+        .bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .start();
+    let url = format!("http://{}", server.local_addr().unwrap());
+    let b = serve_named("b").await;
+    reporter.set("flaky.v1.FlakyService", Status::NotServing);
+    let check = HealthCheck::of("flaky.v1.FlakyService").every(Duration::from_millis(20));
+    let check = check.timeout(Duration::from_secs(20));
+    let balance = soon(Balance::pick_first());
+    let urls = [&url, &b.url];
+    let checking = balance.clone().check_health(check).wait_for_ready();
+    let checked = client(builder("").endpoints(urls).balance(checking));
+    let request = || Request::new(failing("x", 0)).with_timeout(Duration::from_secs(30));
+    let answer = checked.get(request()).await.expect("b is healthy");
+    assert_eq!(answer.message().server, "b");
+
+    let outliers = Outliers::new().in_a_row(2).time(Duration::from_secs(300));
+    let ejecting = client(builder("").endpoints(urls).balance(balance.eject(outliers)));
+    let begun = Instant::now();
+    loop {
+        let broken = FlakyRequest {
+            failing_server: "a".to_owned(),
+            ..failing("y", 0)
+        };
+        if let Ok(answer) = ejecting.get(broken).await {
+            assert_eq!(answer.message().server, "b");
+            break;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "a is all there is"
+        );
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
 async fn calls_go_to_servers_that_say_they_are_healthy() {
     let b = serve_named("b").await;
     for way in ways() {

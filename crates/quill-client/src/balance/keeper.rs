@@ -149,8 +149,7 @@ impl Keeper {
     /// Begins to connect what is to be connected; when to look again.
     fn connect(&mut self, now: Instant) -> Option<Instant> {
         let only_one = self.balance.policy == Policy::PickFirst;
-        let is_busy = |kept: &Kept| matches!(kept.link, Link::Connecting | Link::Ready);
-        let mut may_connect = !only_one || !self.kept.iter().any(is_busy);
+        let mut may_connect = !only_one || !self.kept.iter().any(Kept::is_of_use);
         let mut next = None;
         for kept in &mut self.kept {
             match kept.link {

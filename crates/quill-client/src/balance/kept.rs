@@ -184,6 +184,15 @@ impl Kept {
         }
     }
 
+    /// Whether it takes calls, or may do so soon: else another is needed.
+    pub(super) fn is_of_use(&self) -> bool {
+        match self.link {
+            Link::Connecting => true,
+            Link::Ready => self.health != Some(false) && !self.is_ejected(),
+            Link::Idle | Link::Failed(_) => false,
+        }
+    }
+
     /// Whether it is connected, and says that it takes calls where it is asked.
     pub(super) fn takes_calls(&self) -> bool {
         self.link == Link::Ready && (self.checking.is_none() || self.health == Some(true))
