@@ -86,11 +86,25 @@ struct Shared {
 
 /// What became of a fetch, for all who wait for it.
 type Outcome = Result<Token, (Code, String)>;
+type Fetched = watch::Receiver<Option<Outcome>>;
 
 #[derive(Default)]
 struct State {
     token: Option<Token>,
-    fetching: Option<watch::Receiver<Option<Outcome>>>,
+    fetching: Option<Fetched>,
+}
+
+impl State {
+    /// What the fetch that runs will tell; and what is to tell it, where it is
+    /// to begin.
+    fn fetch(&mut self) -> (Fetched, Option<watch::Sender<Option<Outcome>>>) {
+        if let Some(fetching) = &self.fetching {
+            return (fetching.clone(), None);
+        }
+        let (tell, fetched) = watch::channel(None);
+        self.fetching = Some(fetched.clone());
+        (fetched, Some(tell))
+    }
 }
 
 impl Tokens {
@@ -109,19 +123,23 @@ impl Tokens {
 
     /// A token that is good now.
     async fn token(&self) -> Result<Token, Error> {
-        let mut fetched = {
+        let (good, (mut fetched, begins)) = {
             let mut state = self.lock();
             let now = Instant::now();
             let good = state.token.clone().filter(|token| token.is_good(now));
             match good {
                 Some(token) if !token.is_due(now) => return Ok(token),
-                Some(token) => {
-                    self.fetch(&mut state);
-                    return Ok(token);
-                }
-                None => self.fetch(&mut state),
+                good => (good, state.fetch()),
             }
         };
+        if let Some(tell) = begins {
+            // Not while the state is locked: a runtime that shuts down drops the
+            // task at once.
+            self.fetch(tell);
+        }
+        if let Some(token) = good {
+            return Ok(token);
+        }
         let outcome = fetched.wait_for(Option::is_some).await;
         match outcome.as_deref() {
             Ok(Some(Ok(token))) => Ok(token.clone()),
@@ -130,14 +148,9 @@ impl Tokens {
         }
     }
 
-    /// The fetch that runs, or else a new one, in a task of its own, so that a
-    /// caller that gives up does not take it from the others.
-    fn fetch(&self, state: &mut State) -> watch::Receiver<Option<Outcome>> {
-        if let Some(fetching) = &state.fetching {
-            return fetching.clone();
-        }
-        let (tell, fetched) = watch::channel(None);
-        state.fetching = Some(fetched.clone());
+    /// Fetches a token, in a task of its own, so that a caller that gives up does
+    /// not take it from the others.
+    fn fetch(&self, tell: watch::Sender<Option<Outcome>>) {
         let fetching = Fetching(self.clone());
         tokio::spawn(async move {
             let result = (fetching.0.0.fetch)().await;
@@ -148,7 +161,6 @@ impl Tokens {
             drop(fetching);
             tell.send_replace(Some(outcome));
         });
-        fetched
     }
 
     /// The server has refused this token.

@@ -1,15 +1,16 @@
 //! What every call carries.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use quill::client::{Token, Tokens};
-use quill::{Code, Error, Request};
+use quill::{Code, Error, Idempotency, Request};
 use quill_tests_resilience::FlakyRequest;
 
 use crate::peers::{builder, client, closed_url, failing, serve, ways};
+use crate::services::{Count, ending, request, through};
 
 /// Tokens `t1`, `t2` and so on, and how many were fetched.
 fn counted(life: Option<Duration>) -> (Tokens, Arc<AtomicU32>) {
@@ -128,6 +129,44 @@ async fn without_a_token_no_call_is_made() {
         .unwrap_err();
     assert!(!error.to_string().contains("a\nb"), "{error}");
     assert_eq!(served.flaky.ids(), 0);
+}
+
+/// Tells when it is dropped.
+struct Tell(mpsc::Sender<()>);
+
+impl Drop for Tell {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[test]
+fn a_runtime_that_shuts_down_takes_no_call_with_it() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()
+        .unwrap();
+    let (begin, begun) = mpsc::channel();
+    let (close, closed) = mpsc::channel();
+    let (end, ended) = mpsc::channel();
+    let idle = Tell(close);
+    runtime.spawn(async move {
+        let _idle = idle;
+        std::future::pending::<()>().await;
+    });
+    runtime.spawn(async move {
+        let _ = begin.send(());
+        // From here on the runtime takes no more tasks.
+        let _ = closed.recv();
+        let (tokens, _) = counted(None);
+        let service = ending(&Count::default(), |_| async { Ok(()) });
+        let called = through(&tokens, service, request(Idempotency::Unknown)).await;
+        let _ = end.send(called.map_err(|error| error.code()));
+    });
+    begun.recv().unwrap();
+    runtime.shutdown_background();
+    let called = ended.recv_timeout(Duration::from_secs(30));
+    assert_eq!(called.expect("it ends"), Err(Code::Internal));
 }
 
 #[tokio::test]
