@@ -12,6 +12,7 @@ use tower_service::Service;
 
 use super::policy::Policies;
 use super::replay::Replay;
+use crate::call::within;
 use crate::messages::{Answer, Messages};
 use crate::stack::{CallFuture, Calls, method_of, run};
 
@@ -196,7 +197,9 @@ impl<S: Calls> Retried<S> {
                         drop(inbound);
                         self.state = State::Again(Box::pin(async move {
                             tokio::time::sleep(delay).await;
-                            let result = retrying.answer().await;
+                            // The call's own ended with the head of the first answer.
+                            let deadline = retrying.parts.deadline;
+                            let result = within(deadline, retrying.answer()).await;
                             (retrying, result)
                         }));
                         continue;
