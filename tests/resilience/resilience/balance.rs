@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
-use quill::client::{Backoff, Balance, HealthCheck, Outliers};
+use quill::auth::{ApiKeyValidator, AuthLayer, Identity};
+use quill::client::{Backoff, Balance, HealthCheck, Outliers, Token, Tokens};
 use quill::{Code, Request, Server, TransportError, TransportErrorKind};
 use quill_health::Status;
 use quill_tests_resilience::{Flaky, FlakyClient, FlakyRequest, FlakyServer};
@@ -268,6 +269,39 @@ async fn without_servers_calls_fail_at_once_or_wait() {
         .await
         .unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
+}
+
+#[tokio::test]
+async fn health_checks_carry_what_calls_carry() {
+    let server = Server::builder()
+        .layer(AuthLayer::new(
+            ApiKeyValidator::new()
+                .key("k", Identity::new("ann"))
+                .as_bearer(),
+        ))
+        .service(quill_health::server())
+        .service(FlakyServer::new(Flaky::named("a")))
+        .bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .start();
+    let url = format!("http://{}", server.local_addr().unwrap());
+    let check = HealthCheck::of("").every(Duration::from_millis(20));
+    let check = check.timeout(Duration::from_secs(20));
+    let balance = Balance::round_robin().check_health(check);
+    for way in ways() {
+        let with = |key: &'static str| {
+            let tokens = Tokens::new(move || async move { Ok(Token::bearer(key)) });
+            client(way.builder(&url).balance(balance.clone()).tokens(tokens))
+        };
+        assert_eq!(spread(&with("k"), 2).await, counts(&[("a", 2)]), "{way:?}");
+        let error = with("another").get(failing("x", 0)).await.unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable, "{way:?}");
+        assert!(!error.maybe_processed(), "{way:?}");
+        let why = "health check failed: unauthenticated";
+        assert!(error.message().contains(why), "{way:?}: {error}");
+    }
+    server.shutdown().await;
 }
 
 /// An HTTP/2 SETTINGS frame without settings.

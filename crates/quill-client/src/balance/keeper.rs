@@ -30,7 +30,7 @@ pub(super) enum Event {
     /// A call was to go there and could make no connection.
     Failed(u64, TransportError),
     /// What it says of its health.
-    Health(u64, bool),
+    Health(u64, Result<(), Failure>),
     /// So many of its calls failed that it is to be left out.
     Suspect(u64),
 }
@@ -207,7 +207,7 @@ impl Keeper {
                 kept.lost(&self.balance, now);
                 return true;
             }
-            Event::Health(_, is_serving) => kept.told(is_serving),
+            Event::Health(_, health) => kept.told(health),
             Event::Suspect(_) => {
                 if let Some(outliers) = &self.balance.outliers
                     && !kept.is_ejected()
