@@ -325,6 +325,24 @@ async fn closing(words: &'static [u8]) -> (String, Arc<AtomicU32>) {
 }
 
 #[tokio::test]
+async fn calls_fail_at_once_while_all_servers_greet_and_close() {
+    let (one, _) = closing(&SETTINGS).await;
+    let (other, _) = closing(&SETTINGS).await;
+    // Nothing comes of it until long after the test.
+    let rarely = Backoff::new(Duration::from_secs(600), Duration::from_secs(600));
+    let balance = Balance::round_robin().reconnect(rarely);
+    let client = client(builder("").endpoints([&one, &other]).balance(balance));
+    // The first may be sent, and broken off.
+    for _ in 0..20 {
+        let called = tokio::time::timeout(Duration::from_secs(60), client.set(failing("x", 0)));
+        let error = called.await.expect("it fails at once").unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable, "{error}");
+    }
+    let error = client.set(failing("x", 0)).await.unwrap_err();
+    assert!(!error.maybe_processed(), "{error}");
+}
+
+#[tokio::test]
 async fn attempts_to_connect_become_rare() {
     let backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
     let balance = Balance::pick_first().reconnect(backoff);

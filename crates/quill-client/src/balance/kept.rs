@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quill_core::Error;
 use quill_exchange::from_transport;
-use quill_transport::TransportError;
+use quill_transport::{TransportError, TransportErrorKind};
 use quill_wire::Side;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -149,8 +149,12 @@ impl Kept {
             self.failures = 0;
             self.link = Link::Idle;
         } else {
-            self.failures = self.failures.saturating_add(1);
-            self.link = Link::Failed(now + balance.reconnect.delay(self.failures));
+            let message = format!(
+                "the server at {} closed the connection as soon as it was made",
+                self.backend.endpoint
+            );
+            let closed = TransportError::new(TransportErrorKind::Closed, message);
+            self.failed(closed.unprocessed(), balance, now);
         }
     }
 
