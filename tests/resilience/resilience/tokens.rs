@@ -57,7 +57,7 @@ async fn calls_carry_a_token_and_metadata_unless_they_have_their_own() {
             (answer.authorization.as_str(), answer.tenant.as_str()),
             ("Basic eA==", "8")
         );
-        // What the server refuses is not shown to it again.
+        // What the server refuses is not shown to it again, but where it refuses all.
         let refused = FlakyRequest {
             code: 16,
             ..failing(format!("{way:?}"), 1)
@@ -129,6 +129,55 @@ async fn without_a_token_no_call_is_made() {
         .unwrap_err();
     assert!(!error.to_string().contains("a\nb"), "{error}");
     assert_eq!(served.flaky.ids(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_issuer_that_fails_is_not_asked_for_each_call() {
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&asked);
+    let tokens = Tokens::new(move || {
+        let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+        async move {
+            match number {
+                3 => Ok(Token::bearer("t3")),
+                _ => Err(Error::unavailable(format!("failure {number}"))),
+            }
+        }
+    });
+    let called = Count::default();
+    let service = ending(&called, |_| async { Ok(()) });
+    let call = || through(&tokens, service.clone(), request(Idempotency::Unknown));
+    for number in [1, 2] {
+        for _ in 0..50 {
+            let error = call().await.unwrap_err();
+            assert_eq!(error.code(), Code::Unavailable);
+            assert!(error.message().contains(&format!("failure {number}")));
+            assert!(!error.maybe_processed());
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), number);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    for _ in 0..50 {
+        call().await.unwrap();
+    }
+    assert_eq!((asked.load(Ordering::SeqCst), called.get()), (3, 50));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_all_tokens_is_not_brought_one_for_each_call() {
+    let (tokens, fetched) = counted(None);
+    let called = Count::default();
+    let service = ending(&called, |_| async { Err(Error::unauthenticated("no")) });
+    let call = || through(&tokens, service.clone(), request(Idempotency::Unknown));
+    for number in [2, 3] {
+        for _ in 0..50 {
+            let error = call().await.unwrap_err();
+            assert_eq!(error.message(), "no", "the server itself says so");
+        }
+        assert_eq!(fetched.load(Ordering::SeqCst), number);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(called.get(), 100);
 }
 
 /// Tells when it is dropped.
