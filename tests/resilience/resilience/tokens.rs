@@ -181,7 +181,7 @@ async fn a_server_that_refuses_all_tokens_is_not_brought_one_for_each_call() {
 }
 
 /// Tells when it is dropped.
-struct Tell(mpsc::Sender<()>);
+struct Tell(mpsc::SyncSender<()>);
 
 impl Drop for Tell {
     fn drop(&mut self) {
@@ -195,9 +195,9 @@ fn a_runtime_that_shuts_down_takes_no_call_with_it() {
         .worker_threads(2)
         .build()
         .unwrap();
-    let (begin, begun) = mpsc::channel();
-    let (close, closed) = mpsc::channel();
-    let (end, ended) = mpsc::channel();
+    let (begin, begun) = mpsc::sync_channel(1);
+    let (close, closed) = mpsc::sync_channel(1);
+    let (end, ended) = mpsc::sync_channel(1);
     let idle = Tell(close);
     runtime.spawn(async move {
         let _idle = idle;
