@@ -367,7 +367,8 @@ impl ClientBuilder {
         let retry = layers.retry.take();
         layers.retry = retry.or_else(|| Some(RetryPolicy::transparent().into()));
         let settings = self.into_settings();
-        let balancer = Balancer::new(balance, source, settings.clone(), transport, tls);
+        let tokens = layers.tokens.clone();
+        let balancer = Balancer::new(balance, source, settings.clone(), tokens, transport, tls);
         Ok(QuillClient::balanced(settings, balancer, &layers))
     }
 

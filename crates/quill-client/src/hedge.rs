@@ -11,15 +11,16 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::messages::{Answer, Messages, encoded, raw};
-use crate::retry::{RetryBudget, attempt_parts, may_repeat};
+use crate::retry::{PUSHBACK_MAX, RetryBudget, attempt_parts, may_repeat};
 use crate::stack::{CallFuture, Calls, method_of, run};
 
 /// Makes a further attempt of a call whose answer is late, beside the first, and
 /// takes the answer that comes first; the others are given up (gRPC proposal A6).
 ///
 /// For unary methods alone whose `idempotency_level` says in the `.proto` that
-/// they may be repeated: the server may see all attempts. Where it asks callers
-/// to wait, or fails so often that its budget is used up, there is one attempt.
+/// they may be repeated: the server may see all attempts. Where it asks callers to
+/// wait, the next attempt waits; where that is longer than a minute, or where it
+/// fails so often that its budget is used up, there is none.
 #[derive(Clone, Debug)]
 pub struct Hedge {
     delay: Duration,
@@ -145,7 +146,9 @@ impl Hedge {
                     let is_paid = self.budget.failed();
                     next = Instant::now();
                     match error.pushback() {
-                        Some(Pushback::After(delay)) if is_paid => next += delay,
+                        Some(Pushback::After(delay)) if is_paid && delay <= PUSHBACK_MAX => {
+                            next += delay;
+                        }
                         None if is_paid => {}
                         _ => most = begun,
                     }

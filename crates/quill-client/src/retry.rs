@@ -9,4 +9,4 @@ pub use budget::RetryBudget;
 pub(crate) use policy::may_repeat;
 pub use policy::{RetryLayer, RetryPolicy};
 pub use service::Retry;
-pub(crate) use service::attempt_parts;
+pub(crate) use service::{PUSHBACK_MAX, attempt_parts};

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::backoff::Backoff;
 use crate::messages::{Answer, Messages, Watch, watched};
 use crate::stack::{CallFuture, Calls, run};
 
@@ -20,6 +21,9 @@ const AUTHORIZATION: &str = "authorization";
 /// How long before a token expires the next is fetched, while calls still use
 /// the old one; for tokens that live shorter a tenth of their life.
 const REFRESH_AHEAD: Duration = Duration::from_secs(60);
+/// The longest time between two fetches of which the first was in vain.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(200), PAUSE_MAX);
 
 /// A token for the `authorization` of calls, and how long it is good.
 #[derive(Clone)]
@@ -76,6 +80,10 @@ type Fetch = dyn Fn() -> Pin<Box<dyn Future<Output = Result<Token, Error>> + Sen
 /// The token is fetched when it is first needed, and again shortly before it
 /// expires or after the server has refused it (`unauthenticated`); by one fetch
 /// at a time, whatever number of calls waits. Clones share the token.
+///
+/// After a fetch that failed there is none for 200 ms, then longer up to 30 s:
+/// calls go on with the token that they have, or fail with that failure. Where
+/// the server refuses the next token as well, that is kept for such a time.
 #[derive(Clone)]
 pub struct Tokens(Arc<Shared>);
 
@@ -85,12 +93,75 @@ struct Shared {
 }
 
 /// What became of a fetch, for all who wait for it.
-type Outcome = Result<Token, (Code, String)>;
+type Outcome = Result<Token, Failure>;
+type Failure = (Code, String);
+type Fetched = watch::Receiver<Option<Outcome>>;
 
 #[derive(Default)]
 struct State {
     token: Option<Token>,
-    fetching: Option<watch::Receiver<Option<Outcome>>>,
+    fetching: Option<Fetched>,
+    /// Why the last fetch failed.
+    failure: Option<Failure>,
+    failures: Pause,
+    refusals: Pause,
+}
+
+/// A time in which something that was in vain is not done again; longer from
+/// one to the next.
+#[derive(Default)]
+struct Pause {
+    in_a_row: u32,
+    until: Option<Instant>,
+}
+
+impl Pause {
+    fn lasts(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now < until)
+    }
+
+    fn begin(&mut self, now: Instant) {
+        // The one before is so long ago that it was another matter.
+        if self.until.is_some_and(|until| until + PAUSE_MAX <= now) {
+            self.in_a_row = 0;
+        }
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        self.until = Some(now + PAUSES.delay(self.in_a_row));
+    }
+}
+
+impl State {
+    /// Why there is no fetch now.
+    fn paused(&self, now: Instant) -> Option<&Failure> {
+        let failure = self.failure.as_ref();
+        failure.filter(|_| self.failures.lasts(now))
+    }
+
+    fn fetched(&mut self, outcome: &Outcome) {
+        self.fetching = None;
+        match outcome {
+            Ok(token) => {
+                self.token = Some(token.clone());
+                self.failure = None;
+                self.failures = Pause::default();
+            }
+            Err(failure) => {
+                self.failure = Some(failure.clone());
+                self.failures.begin(Instant::now());
+            }
+        }
+    }
+
+    /// What the fetch that runs will tell; and what is to tell it, where it is
+    /// to begin.
+    fn fetch(&mut self) -> (Fetched, Option<watch::Sender<Option<Outcome>>>) {
+        if let Some(fetching) = &self.fetching {
+            return (fetching.clone(), None);
+        }
+        let (tell, fetched) = watch::channel(None);
+        self.fetching = Some(fetched.clone());
+        (fetched, Some(tell))
+    }
 }
 
 impl Tokens {
@@ -109,52 +180,57 @@ impl Tokens {
 
     /// A token that is good now.
     async fn token(&self) -> Result<Token, Error> {
-        let mut fetched = {
+        let (good, (mut fetched, begins)) = {
             let mut state = self.lock();
             let now = Instant::now();
             let good = state.token.clone().filter(|token| token.is_good(now));
-            match good {
-                Some(token) if !token.is_due(now) => return Ok(token),
-                Some(token) => {
-                    self.fetch(&mut state);
+            match (good, state.paused(now)) {
+                (Some(token), paused) if paused.is_some() || !token.is_due(now) => {
                     return Ok(token);
                 }
-                None => self.fetch(&mut state),
+                (None, Some((code, message))) => return Err(failed(*code, message)),
+                (good, _) => (good, state.fetch()),
             }
         };
+        if let Some(tell) = begins {
+            // Not while the state is locked: a runtime that shuts down drops the
+            // task at once.
+            self.fetch(tell);
+        }
+        if let Some(token) = good {
+            return Ok(token);
+        }
         let outcome = fetched.wait_for(Option::is_some).await;
         match outcome.as_deref() {
             Ok(Some(Ok(token))) => Ok(token.clone()),
             Ok(Some(Err((code, message)))) => Err(failed(*code, message)),
-            _ => Err(failed(Code::Internal, "what fetches it has panicked")),
+            // It always tells.
+            _ => Err(failed(Code::Internal, "nothing fetches it")),
         }
     }
 
-    /// The fetch that runs, or else a new one, in a task of its own, so that a
-    /// caller that gives up does not take it from the others.
-    fn fetch(&self, state: &mut State) -> watch::Receiver<Option<Outcome>> {
-        if let Some(fetching) = &state.fetching {
-            return fetching.clone();
-        }
-        let (tell, fetched) = watch::channel(None);
-        state.fetching = Some(fetched.clone());
-        let fetching = Fetching(self.clone());
+    /// Fetches a token, in a task of its own, so that a caller that gives up does
+    /// not take it from the others.
+    fn fetch(&self, tell: watch::Sender<Option<Outcome>>) {
+        let fetching = Fetching {
+            tokens: self.clone(),
+            tell,
+            outcome: Err((Code::Internal, "what fetches it has panicked".to_owned())),
+        };
         tokio::spawn(async move {
-            let result = (fetching.0.0.fetch)().await;
-            let outcome = result.map_err(|error| (error.code(), error.message().to_owned()));
-            if let Ok(token) = &outcome {
-                fetching.0.lock().token = Some(token.clone());
-            }
-            drop(fetching);
-            tell.send_replace(Some(outcome));
+            let result = (fetching.tokens.0.fetch)().await;
+            fetching.end(result);
         });
-        fetched
     }
 
     /// The server has refused this token.
     fn refused(&self, token: &str) {
         let mut state = self.lock();
-        if state.token.as_ref().is_some_and(|kept| kept.value == token) {
+        let now = Instant::now();
+        let is_kept = state.token.as_ref().is_some_and(|kept| kept.value == token);
+        // A server that refuses each is no reason to fetch one for each call.
+        if is_kept && !state.refusals.lasts(now) {
+            state.refusals.begin(now);
             state.token = None;
         }
     }
@@ -170,12 +246,24 @@ impl fmt::Debug for Tokens {
     }
 }
 
-/// Marks the fetch that runs; gone when that is done, or has panicked.
-struct Fetching(Tokens);
+/// The fetch that runs. What became of it is told when it is gone, since it is
+/// done or has panicked.
+struct Fetching {
+    tokens: Tokens,
+    tell: watch::Sender<Option<Outcome>>,
+    outcome: Outcome,
+}
+
+impl Fetching {
+    fn end(mut self, result: Result<Token, Error>) {
+        self.outcome = result.map_err(|error| (error.code(), error.message().to_owned()));
+    }
+}
 
 impl Drop for Fetching {
     fn drop(&mut self) {
-        self.0.lock().fetching = None;
+        self.tokens.lock().fetched(&self.outcome);
+        self.tell.send_replace(Some(self.outcome.clone()));
     }
 }
 

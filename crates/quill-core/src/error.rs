@@ -42,6 +42,9 @@ struct Inner {
     pushback: Option<Pushback>,
 }
 
+/// The longest wait that is passed on.
+const PUSHBACK_MAX: Duration = Duration::from_secs(365 * 86_400);
+
 /// What a server says of another try of the call that it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushback {
@@ -235,7 +238,8 @@ impl Error {
     /// What was said of another try: by the protocol's own means, by a
     /// `google.rpc.RetryInfo` detail, or by a received `retry-after` in seconds,
     /// which is also how servers and proxies of plain HTTP say it (RFC 9110,
-    /// section 10.2.3).
+    /// section 10.2.3). A year at most, whatever was said: it can be added to any
+    /// time of now.
     #[must_use]
     pub fn pushback(&self) -> Option<Pushback> {
         let seconds = || self.0.received.get("retry-after")?.parse().ok();
@@ -244,7 +248,10 @@ impl Error {
             let delay = delay.or_else(|| seconds().map(Duration::from_secs));
             delay.map(Pushback::After)
         };
-        self.0.pushback.or_else(after)
+        self.0.pushback.or_else(after).map(|said| match said {
+            Pushback::After(delay) => Pushback::After(delay.min(PUSHBACK_MAX)),
+            Pushback::Never => Pushback::Never,
+        })
     }
 
     /// On a caller's side: whether a handler may have begun with the call. `false`
@@ -331,6 +338,8 @@ mod tests {
         assert_eq!(error.pushback(), after(2));
         let error = error.with_pushback(Pushback::Never);
         assert_eq!(error.pushback(), Some(Pushback::Never));
+        let error = error.with_pushback(Pushback::After(Duration::MAX));
+        assert_eq!(error.pushback(), after(365 * 86_400));
     }
 
     #[test]

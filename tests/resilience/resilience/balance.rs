@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
-use quill::client::{Backoff, Balance, HealthCheck, Outliers};
+use quill::auth::{ApiKeyValidator, AuthLayer, Identity};
+use quill::client::{Backoff, Balance, HealthCheck, Outliers, Token, Tokens};
 use quill::{Code, Request, Server, TransportError, TransportErrorKind};
 use quill_health::Status;
 use quill_tests_resilience::{Flaky, FlakyClient, FlakyRequest, FlakyServer};
 use tokio::io::AsyncWriteExt;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::peers::{Way, builder, client, closed_url, eventually, failing, serve_named, ways};
@@ -111,40 +113,27 @@ async fn a_slow_server_gets_fewer_calls() {
     let (a, b) = (serve_named("a").await, serve_named("b").await);
     let way = ways()[0];
     let client = connected(way, &[&a.url, &b.url], Balance::least_loaded()).await;
-    // Both get some that last; then all go to the one with fewer.
+    // Both get some that last longer than the test; then all go to the one with
+    // fewer.
     let lasting = || FlakyRequest {
-        delay_ms: 3_000,
+        delay_ms: 600_000,
         slow: 99,
         ..failing("slow", 0)
     };
-    let slow: Vec<_> = (0..9)
-        .map(|_| {
-            tokio::spawn({
-                let client = client.clone();
-                async move {
-                    client
-                        .get(lasting())
-                        .await
-                        .expect("it ends")
-                        .into_inner()
-                        .server
-                }
-            })
-        })
-        .collect();
-    let run = || a.flaky.runs("slow") + b.flaky.runs("slow");
-    eventually("all of them run", || run() == 9).await;
-    let quick = spread(&client, 50).await;
-    let mut lasted = BTreeMap::<String, usize>::new();
-    for call in slow {
-        *lasted.entry(call.await.unwrap()).or_default() += 1;
+    let mut slow = JoinSet::new();
+    for _ in 0..9 {
+        let client = client.clone();
+        slow.spawn(async move { client.get(lasting()).await });
     }
-    let (busy, _) = lasted.iter().max_by_key(|(_, count)| **count).unwrap();
-    assert!(
-        lasted.values().all(|count| (4..=5).contains(count)),
-        "{lasted:?}"
-    );
-    assert!(!quick.contains_key(busy), "{lasted:?}, then {quick:?}");
+    let lasted = || [&a, &b].map(|served| served.flaky.runs("slow"));
+    eventually("all of them run", || lasted().iter().sum::<u32>() == 9).await;
+    let quick = spread(&client, 50).await;
+    let free = match lasted() {
+        [4, 5] => "a",
+        [5, 4] => "b",
+        lasted => panic!("{lasted:?}"),
+    };
+    assert_eq!(quick, counts(&[(free, 50)]));
 }
 
 #[tokio::test]
@@ -270,6 +259,39 @@ async fn without_servers_calls_fail_at_once_or_wait() {
     assert_eq!(error.code(), Code::Unavailable, "{error}");
 }
 
+#[tokio::test]
+async fn health_checks_carry_what_calls_carry() {
+    let server = Server::builder()
+        .layer(AuthLayer::new(
+            ApiKeyValidator::new()
+                .key("k", Identity::new("ann"))
+                .as_bearer(),
+        ))
+        .service(quill_health::server())
+        .service(FlakyServer::new(Flaky::named("a")))
+        .bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .start();
+    let url = format!("http://{}", server.local_addr().unwrap());
+    let check = HealthCheck::of("").every(Duration::from_millis(20));
+    let check = check.timeout(Duration::from_secs(20));
+    let balance = Balance::round_robin().check_health(check);
+    for way in ways() {
+        let with = |key: &'static str| {
+            let tokens = Tokens::new(move || async move { Ok(Token::bearer(key)) });
+            client(way.builder(&url).balance(balance.clone()).tokens(tokens))
+        };
+        assert_eq!(spread(&with("k"), 2).await, counts(&[("a", 2)]), "{way:?}");
+        let error = with("another").get(failing("x", 0)).await.unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable, "{way:?}");
+        assert!(!error.maybe_processed(), "{way:?}");
+        let why = "health check failed: unauthenticated";
+        assert!(error.message().contains(why), "{way:?}: {error}");
+    }
+    server.shutdown().await;
+}
+
 /// An HTTP/2 SETTINGS frame without settings.
 const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
 
@@ -291,23 +313,46 @@ async fn closing(words: &'static [u8]) -> (String, Arc<AtomicU32>) {
 }
 
 #[tokio::test]
+async fn calls_fail_at_once_while_all_servers_greet_and_close() {
+    let (one, _) = closing(&SETTINGS).await;
+    let (other, _) = closing(&SETTINGS).await;
+    // Nothing comes of it until long after the test.
+    let rarely = Backoff::new(Duration::from_secs(600), Duration::from_secs(600));
+    let balance = Balance::round_robin().reconnect(rarely);
+    let client = client(builder("").endpoints([&one, &other]).balance(balance));
+    // The first may be sent, and broken off.
+    for _ in 0..20 {
+        let called = tokio::time::timeout(Duration::from_secs(60), client.set(failing("x", 0)));
+        let error = called.await.expect("it fails at once").unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable, "{error}");
+    }
+    let error = client.set(failing("x", 0)).await.unwrap_err();
+    assert!(!error.maybe_processed(), "{error}");
+}
+
+#[tokio::test]
 async fn attempts_to_connect_become_rare() {
     let backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
     let balance = Balance::pick_first().reconnect(backoff);
     // One that greets may get a call each time, which is sent once more on a
     // connection of its own.
-    for (words, most) in [(&b""[..], 5), (&SETTINGS[..], 10)] {
+    for (words, each) in [(&b""[..], 1), (&SETTINGS[..], 2)] {
         let (url, connects) = closing(words).await;
         let client = client(builder(&url).balance(balance.clone()));
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_millis(1_000) {
+        let count = || connects.load(Ordering::SeqCst);
+        while begun.elapsed() < Duration::from_millis(1_000) || count() < 3 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", count());
             let request = Request::new(failing("x", 0)).with_timeout(Duration::from_secs(1));
             client.get(request).await.unwrap_err();
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // At 0, 100, 300 and 700 ms, a fifth off at most.
-        let connects = connects.load(Ordering::SeqCst);
-        assert!((3..=most).contains(&connects), "{connects}");
+        // At 0, 100, 300, 700 ms and so on, a fifth off at most; and one more,
+        // where the first was made by a call.
+        let attempts = count() / each;
+        let least = 80 * (2_u64.saturating_pow(attempts.saturating_sub(2)) - 1);
+        let time = begun.elapsed();
+        assert!(time.as_millis() >= least.into(), "{attempts} in {time:?}");
     }
 }
 
@@ -351,6 +396,49 @@ async fn a_server_whose_calls_fail_is_left_out_for_a_while() {
             "the server itself says so: {error}"
         );
     }
+}
+
+#[tokio::test]
+async fn the_next_is_tried_when_the_first_can_be_connected_and_is_of_no_use() {
+    let (health, reporter) = quill_health::reporter();
+    let server = Server::builder()
+        .service(health)
+        .service(FlakyServer::new(Flaky::named("a")))
+        .bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .start();
+    let url = format!("http://{}", server.local_addr().unwrap());
+    let b = serve_named("b").await;
+    reporter.set("flaky.v1.FlakyService", Status::NotServing);
+    let check = HealthCheck::of("flaky.v1.FlakyService").every(Duration::from_millis(20));
+    let check = check.timeout(Duration::from_secs(20));
+    let balance = soon(Balance::pick_first());
+    let urls = [&url, &b.url];
+    let checking = balance.clone().check_health(check).wait_for_ready();
+    let checked = client(builder("").endpoints(urls).balance(checking));
+    let request = || Request::new(failing("x", 0)).with_timeout(Duration::from_secs(30));
+    let answer = checked.get(request()).await.expect("b is healthy");
+    assert_eq!(answer.message().server, "b");
+
+    let outliers = Outliers::new().in_a_row(2).time(Duration::from_secs(300));
+    let ejecting = client(builder("").endpoints(urls).balance(balance.eject(outliers)));
+    let begun = Instant::now();
+    loop {
+        let broken = FlakyRequest {
+            failing_server: "a".to_owned(),
+            ..failing("y", 0)
+        };
+        if let Ok(answer) = ejecting.get(broken).await {
+            assert_eq!(answer.message().server, "b");
+            break;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "a is all there is"
+        );
+    }
+    server.shutdown().await;
 }
 
 #[tokio::test]

@@ -106,7 +106,9 @@ impl Watch for Use {
             return;
         };
         let failed = result.is_err_and(|error| FAULTS.contains(&error.code()));
-        if backend.record.note(failed) == limit {
+        let in_a_row = backend.record.note(failed);
+        // Again and again, should there have been no room to tell.
+        if failed && in_a_row.is_multiple_of(limit) {
             backend.tell(Event::Suspect(backend.id));
         }
     }
@@ -115,5 +117,35 @@ impl Watch for Use {
 impl Drop for Use {
     fn drop(&mut self) {
         self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_told_again_where_there_was_no_room() {
+        let (tell, mut told) = mpsc::channel(1);
+        let url = "http://localhost:1";
+        let endpoint = Endpoint::parse(url).unwrap();
+        let client = QuillClient::new(url);
+        let backend = Arc::new(Backend::new(7, endpoint, client, Some(3), tell));
+        let error = Error::unavailable("down");
+        let fail = |times| {
+            for _ in 0..times {
+                Use::of(Arc::clone(&backend)).end(Err(&error));
+            }
+        };
+        backend.tell(Event::Lost(7));
+        fail(3);
+        assert!(matches!(told.try_recv(), Ok(Event::Lost(7))));
+        told.try_recv().unwrap_err();
+        fail(2);
+        told.try_recv().unwrap_err();
+        fail(1);
+        assert!(matches!(told.try_recv(), Ok(Event::Suspect(7))));
+        Use::of(backend).end(Ok(()));
+        told.try_recv().unwrap_err();
     }
 }

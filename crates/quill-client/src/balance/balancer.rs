@@ -22,6 +22,7 @@ use crate::call::Outgo;
 use crate::client::{QuillClient, Settings};
 use crate::messages::{Answer, Messages, watched};
 use crate::stack::{CallFuture, method_of};
+use crate::token::Tokens;
 
 /// The most that the keeper of the servers may be told and has not heard.
 const EVENTS_MAX: usize = 256;
@@ -57,12 +58,16 @@ struct Shared {
 
 impl Balancer {
     pub(crate) fn new(
-        balance: Balance,
+        mut balance: Balance,
         source: Source,
         settings: Settings,
+        tokens: Option<Tokens>,
         options: ClientOptions,
         tls: Option<ClientTls>,
     ) -> Self {
+        if let Some(check) = &mut balance.health {
+            check.carry(tokens);
+        }
         let standing = Standing::Connecting;
         let ready = Vec::new();
         let (picks, picked) = watch::channel(Arc::new(Picks { ready, standing }));

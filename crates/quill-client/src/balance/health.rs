@@ -1,5 +1,6 @@
 //! Asking servers whether they are healthy, by the standard health service.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,7 +9,10 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::keeper::Event;
+use super::kept::Failure;
 use crate::client::QuillClient;
+use crate::layers::Layers;
+use crate::token::Tokens;
 
 /// Every server of gRPC's health service has it, whatever protocol carries it.
 static CHECK: Method = Method::new("/grpc.health.v1.Health/Check", MethodKind::Unary);
@@ -20,13 +24,15 @@ const SERVING: [u8; 2] = [0x08, 1];
 
 /// Asks each server regularly whether it takes calls (`grpc.health.v1`), and
 /// lets none go to those that don't say so. A server without that service counts
-/// as healthy.
+/// as healthy. The client's tokens and metadata go with each check.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct HealthCheck {
     service: String,
     interval: Duration,
     timeout: Duration,
+    /// What is around a check: the client's tokens.
+    layers: Layers,
 }
 
 impl HealthCheck {
@@ -37,6 +43,7 @@ impl HealthCheck {
             service: service.into(),
             interval: Duration::from_secs(5),
             timeout: Duration::from_secs(1),
+            layers: Layers::default(),
         }
     }
 
@@ -52,18 +59,24 @@ impl HealthCheck {
         self
     }
 
-    /// Asks one server until it is told to stop.
+    /// Has each check carry a token.
+    pub(super) fn carry(&mut self, tokens: Option<Tokens>) {
+        self.layers.tokens = tokens;
+    }
+
+    /// Asks the server of `client` until it is told to stop.
     pub(super) fn start(
         &self,
         id: u64,
-        client: QuillClient,
+        client: &QuillClient,
         tell: mpsc::Sender<Event>,
     ) -> Checking {
         let check = self.clone();
+        let client = client.in_binary().through(&self.layers);
         let asking = tokio::spawn(async move {
             loop {
-                let is_serving = check.ask(&client).await;
-                if tell.send(Event::Health(id, is_serving)).await.is_err() {
+                let health = check.ask(&client).await;
+                if tell.send(Event::Health(id, health)).await.is_err() {
                     return;
                 }
                 tokio::time::sleep(check.interval).await;
@@ -72,10 +85,10 @@ impl HealthCheck {
         Checking(asking.abort_handle())
     }
 
-    async fn ask(&self, client: &QuillClient) -> bool {
+    async fn ask(&self, client: &QuillClient) -> Result<(), Failure> {
         let request = Request::new(self.request()).with_timeout(self.timeout);
         let answer = client.unary(&CHECK, RawCodec, RawCodec, request).await;
-        is_serving(answer.map(quill_core::Response::into_inner))
+        read(answer.map(quill_core::Response::into_inner))
     }
 
     fn request(&self) -> Bytes {
@@ -90,10 +103,13 @@ impl HealthCheck {
     }
 }
 
-fn is_serving(answer: Result<Bytes, Error>) -> bool {
+/// What an answer says; the error is why no calls are to go there.
+fn read(answer: Result<Bytes, Error>) -> Result<(), Failure> {
     match answer {
-        Ok(answer) => answer.as_ref() == SERVING,
-        Err(error) => error.code() == Code::Unimplemented,
+        Ok(answer) if answer.as_ref() == SERVING => Ok(()),
+        Ok(_) => Err(Failure::NotServing),
+        Err(error) if error.code() == Code::Unimplemented => Ok(()),
+        Err(error) => Err(Failure::Unchecked(Arc::new(error))),
     }
 }
 
@@ -121,10 +137,16 @@ mod tests {
 
     #[test]
     fn only_one_answer_is_a_good_one() {
-        let answer = |bytes: &'static [u8]| is_serving(Ok(Bytes::from_static(bytes)));
-        assert!(answer(&[8, 1]));
-        assert!(!answer(&[]) && !answer(&[8, 2]) && !answer(&[8, 3]));
-        assert!(is_serving(Err(Error::unimplemented("no such service"))));
-        assert!(!is_serving(Err(Error::unavailable("down"))));
+        let answer = |bytes: &'static [u8]| read(Ok(Bytes::from_static(bytes)));
+        assert!(answer(&[8, 1]).is_ok());
+        for other in [&[][..], &[8, 2], &[8, 3]] {
+            let failure = answer(other).unwrap_err().to_string();
+            assert!(failure.contains("takes no calls"), "{failure}");
+        }
+        assert!(read(Err(Error::unimplemented("no such service"))).is_ok());
+        let failure = read(Err(Error::unauthenticated("who?"))).unwrap_err();
+        let error = failure.to_error();
+        assert_eq!(error.code(), Code::Unavailable);
+        assert!(error.message().contains("who?"), "{error}");
     }
 }

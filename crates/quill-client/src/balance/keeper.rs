@@ -30,7 +30,7 @@ pub(super) enum Event {
     /// A call was to go there and could make no connection.
     Failed(u64, TransportError),
     /// What it says of its health.
-    Health(u64, bool),
+    Health(u64, Result<(), Failure>),
     /// So many of its calls failed that it is to be left out.
     Suspect(u64),
 }
@@ -149,8 +149,7 @@ impl Keeper {
     /// Begins to connect what is to be connected; when to look again.
     fn connect(&mut self, now: Instant) -> Option<Instant> {
         let only_one = self.balance.policy == Policy::PickFirst;
-        let is_busy = |kept: &Kept| matches!(kept.link, Link::Connecting | Link::Ready);
-        let mut may_connect = !only_one || !self.kept.iter().any(is_busy);
+        let mut may_connect = !only_one || !self.kept.iter().any(Kept::is_of_use);
         let mut next = None;
         for kept in &mut self.kept {
             match kept.link {
@@ -208,7 +207,7 @@ impl Keeper {
                 kept.lost(&self.balance, now);
                 return true;
             }
-            Event::Health(_, is_serving) => kept.told(is_serving),
+            Event::Health(_, health) => kept.told(health),
             Event::Suspect(_) => {
                 if let Some(outliers) = &self.balance.outliers
                     && !kept.is_ejected()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quill_core::Error;
 use quill_exchange::from_transport;
-use quill_transport::TransportError;
+use quill_transport::{TransportError, TransportErrorKind};
 use quill_wire::Side;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -27,13 +27,17 @@ pub(crate) enum Failure {
     Transport(TransportError),
     /// It says that it takes no calls.
     NotServing,
+    /// It did not say whether it takes any.
+    Unchecked(Arc<Error>),
 }
 
 impl Failure {
     pub(super) fn to_error(&self) -> Error {
         let error = match self {
             Self::Transport(error) => from_transport(error.clone(), Side::Client),
-            Self::NotServing => Error::unavailable(self.to_string()).unprocessed(),
+            Self::NotServing | Self::Unchecked(_) => {
+                Error::unavailable(self.to_string()).unprocessed()
+            }
         };
         error.with_source(self.clone())
     }
@@ -44,6 +48,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Transport(error) => error.fmt(f),
             Self::NotServing => f.write_str("the server says that it takes no calls now"),
+            Self::Unchecked(error) => write!(f, "the server's health check failed: {error}"),
         }
     }
 }
@@ -53,6 +58,7 @@ impl std::error::Error for Failure {
         match self {
             Self::Transport(error) => Some(error),
             Self::NotServing => None,
+            Self::Unchecked(error) => Some(&**error),
         }
     }
 }
@@ -121,10 +127,8 @@ impl Kept {
         self.since = Instant::now();
         self.failure = None;
         self.health = None;
-        self.checking = check.map(|check| {
-            let client = self.backend.client.in_binary();
-            check.start(self.backend.id, client, tell.clone())
-        });
+        self.checking =
+            check.map(|check| check.start(self.backend.id, &self.backend.client, tell.clone()));
     }
 
     pub(super) fn failed(&mut self, error: TransportError, balance: &Balance, now: Instant) {
@@ -145,15 +149,19 @@ impl Kept {
             self.failures = 0;
             self.link = Link::Idle;
         } else {
-            self.failures = self.failures.saturating_add(1);
-            self.link = Link::Failed(now + balance.reconnect.delay(self.failures));
+            let message = format!(
+                "the server at {} closed the connection as soon as it was made",
+                self.backend.endpoint
+            );
+            let closed = TransportError::new(TransportErrorKind::Closed, message);
+            self.failed(closed.unprocessed(), balance, now);
         }
     }
 
-    pub(super) fn told(&mut self, is_serving: bool) {
+    pub(super) fn told(&mut self, health: Result<(), Failure>) {
         if self.checking.is_some() {
-            self.health = Some(is_serving);
-            self.failure = (!is_serving).then_some(Failure::NotServing);
+            self.health = Some(health.is_ok());
+            self.failure = health.err();
         }
     }
 
@@ -181,6 +189,15 @@ impl Kept {
     pub(super) fn behaved(&mut self) {
         if self.ejected.is_none() {
             self.ejections = self.ejections.saturating_sub(1);
+        }
+    }
+
+    /// Whether it takes calls, or may do so soon: else another is needed.
+    pub(super) fn is_of_use(&self) -> bool {
+        match self.link {
+            Link::Connecting => true,
+            Link::Ready => self.health != Some(false) && !self.is_ejected(),
+            Link::Idle | Link::Failed(_) => false,
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quill_core::BoxError;
 use quill_transport::{Endpoint, TransportError, TransportErrorKind};
@@ -13,6 +14,9 @@ type Ask =
 
 /// The most servers of one client; a source that names more is cut off there.
 const ENDPOINTS_MAX: usize = 1000;
+/// How long the source may take, and each look-up of a name: one that never
+/// ends would be the last.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// The servers of a client: URLs that were given once, or that a source gives.
 #[derive(Clone)]
@@ -61,12 +65,13 @@ impl Source {
         let named = match self {
             Self::Urls(endpoints) => endpoints.clone(),
             Self::Asked(ask) => {
-                let urls = ask().await.map_err(|error| {
-                    let message = format!("the source of the servers' URLs failed: {error}");
-                    TransportError::new(TransportErrorKind::Resolve, message)
-                        .unprocessed()
-                        .with_source(error)
-                })?;
+                let asked = async {
+                    ask().await.map_err(|error| {
+                        let message = format!("the source of the servers' URLs failed: {error}");
+                        unresolved(message).with_source(error)
+                    })
+                };
+                let urls = in_time(asked, "the source of the servers' URLs").await?;
                 let read: Result<_, _> = urls.iter().map(|url| Endpoint::parse(url)).collect();
                 read?
             }
@@ -74,7 +79,8 @@ impl Source {
         let mut found = Vec::new();
         let mut failure = None;
         for endpoint in named {
-            match endpoint.resolve().await {
+            let name = format!("the look-up of {endpoint}");
+            match in_time(endpoint.resolve(), &name).await {
                 Ok(resolved) => found.extend(resolved),
                 Err(error) => {
                     tracing::debug!(%error, "a server's name was not found");
@@ -89,10 +95,26 @@ impl Source {
             return Ok(found);
         }
         Err(failure.unwrap_or_else(|| {
-            let message = "there are no servers: the source of their URLs gave none";
-            TransportError::new(TransportErrorKind::Resolve, message).unprocessed()
+            unresolved("there are no servers: the source of their URLs gave none")
         }))
     }
+}
+
+/// What `work` ends with, or that it took too long.
+async fn in_time<T>(
+    work: impl Future<Output = Result<T, TransportError>>,
+    what: &str,
+) -> Result<T, TransportError> {
+    match tokio::time::timeout(ANSWER_WITHIN, work).await {
+        Ok(result) => result,
+        Err(_) => Err(unresolved(format!(
+            "{what} gave no answer within {ANSWER_WITHIN:?}"
+        ))),
+    }
+}
+
+fn unresolved(message: impl Into<String>) -> TransportError {
+    TransportError::new(TransportErrorKind::Resolve, message).unprocessed()
 }
 
 impl fmt::Debug for Source {
@@ -107,6 +129,15 @@ impl fmt::Debug for Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_that_hangs_is_waited_for_so_long_and_no_longer() {
+        let source = Source::asked(std::future::pending);
+        let asked = tokio::time::timeout(ANSWER_WITHIN * 2, source.endpoints());
+        let error = asked.await.expect("it ends").unwrap_err();
+        assert_eq!(error.kind(), TransportErrorKind::Resolve);
+        assert!(error.to_string().contains("within 10s"), "{error}");
+    }
 
     #[test]
     fn urls_have_one_authority_or_several() {

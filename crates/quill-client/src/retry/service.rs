@@ -12,12 +12,13 @@ use tower_service::Service;
 
 use super::policy::Policies;
 use super::replay::Replay;
+use crate::call::within;
 use crate::messages::{Answer, Messages};
 use crate::stack::{CallFuture, Calls, method_of, run};
 
-/// The longest that a server may ask a caller to wait; a call that is to wait
-/// longer fails at once.
-const PUSHBACK_MAX: Duration = Duration::from_secs(60);
+/// The longest that a server may ask a caller to wait; where a call is to wait
+/// longer, there is no further attempt.
+pub(crate) const PUSHBACK_MAX: Duration = Duration::from_secs(60);
 
 /// The service of a [`RetryLayer`](super::RetryLayer).
 #[derive(Clone, Debug)]
@@ -196,7 +197,9 @@ impl<S: Calls> Retried<S> {
                         drop(inbound);
                         self.state = State::Again(Box::pin(async move {
                             tokio::time::sleep(delay).await;
-                            let result = retrying.answer().await;
+                            // The call's own ended with the head of the first answer.
+                            let deadline = retrying.parts.deadline;
+                            let result = within(deadline, retrying.answer()).await;
                             (retrying, result)
                         }));
                         continue;
