@@ -69,8 +69,9 @@ impl AuthLayer {
         self.with(|config| config.is_optional = true)
     }
 
-    /// Opens a method (`/package.Service/Method`) or a service
-    /// (`/package.Service/*`) to everybody: its calls' credentials are not looked at.
+    /// Opens a method (`/package.Service/Method`), a service (`/package.Service/*`) or
+    /// all that has no rule of its own (`/*`) to everybody: its calls' credentials are
+    /// not looked at. A server without such a method or service is not built.
     #[must_use]
     pub fn public(self, path: &str) -> Self {
         self.with(|config| config.rules.set(path, Rule::public()))
@@ -164,6 +165,7 @@ impl<S> Layer<S> for AuthLayer {
     type Service = AuthService<S>;
 
     fn layer(&self, inner: S) -> AuthService<S> {
+        self.0.rules.check();
         AuthService::new(inner, Arc::clone(&self.0))
     }
 }
