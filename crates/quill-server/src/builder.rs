@@ -399,8 +399,11 @@ impl<L: RpcLayers> ServerBuilder<L> {
         let handlers = Handlers(Arc::clone(&routes));
         let layered = || build_for(&routes, || self.layers.layer(handlers));
         let stack = match &known {
-            Some(known) => Stack::layered(MetricsLayer(known.clone()).layer(layered()?)),
-            None if self.is_layered => Stack::layered(layered()?),
+            Some(counted) => {
+                let service = MetricsLayer(counted.clone()).layer(layered()?);
+                Stack::layered(service, known.clone())
+            }
+            None if self.is_layered => Stack::layered(layered()?, None),
             None => Stack::Bare(Arc::clone(&routes)),
         };
         let metering = metrics.metering(known);

@@ -203,6 +203,35 @@ async fn calls_that_wait_for_a_layer_are_in_the_queue_times() {
 }
 
 #[tokio::test]
+async fn calls_that_end_in_the_queue_are_counted() {
+    for protocol in PROTOCOLS {
+        let metrics = MetricsCollector::new();
+        let fed = metrics.clone();
+        let layer = ConcurrencyLimitLayer::new(1);
+        let served = serve_with(move |builder| builder.metrics(&fed).layer(layer)).await;
+        let client = served.client(protocol);
+        let open = || metrics.snapshot().in_flight;
+        let hanging = tokio::spawn({
+            let client = client.clone();
+            async move { client.one(ending("hang")).await }
+        });
+        eventually("the first is under way", || open() == 1).await;
+        let late = Request::new(say("x")).with_timeout(Duration::from_millis(50));
+        let error = client.one(late).await.unwrap_err();
+        assert_eq!(error.code(), Code::DeadlineExceeded, "{protocol:?}");
+        // Whoever notices first, the client or the server.
+        let one = |code| handled(&metrics, "One", "unary", code);
+        let ended = || one("deadline_exceeded") + one("canceled");
+        eventually("its end is counted", || ended() == 1).await;
+        hanging.abort();
+        eventually("all are over", || open() == 0).await;
+        assert_eq!((ended(), metrics.snapshot().requests), (2, 2));
+        let queued = value(&metrics, "quill_server_queue_seconds_count");
+        assert_eq!(queued, 2, "{protocol:?}");
+    }
+}
+
+#[tokio::test]
 async fn connections_are_counted_and_those_that_are_open() {
     let metrics = MetricsCollector::new();
     let served = counted(&metrics).await;
