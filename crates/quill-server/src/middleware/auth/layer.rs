@@ -1,5 +1,6 @@
 //! The layer and its settings.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -149,8 +150,12 @@ impl Config {
             return error;
         }
         let challenges = self.authenticators.iter();
-        let challenges = challenges.filter_map(|authenticator| authenticator.challenge());
-        let challenges: Vec<&str> = challenges.collect();
+        let mut challenges: Vec<&str> = challenges
+            .filter_map(|authenticator| authenticator.challenge())
+            .collect();
+        // Several may take credentials of one kind.
+        let mut told = HashSet::new();
+        challenges.retain(|challenge| told.insert(*challenge));
         let mut error = error;
         if !challenges.is_empty() {
             // One that is no header's value is left out.
