@@ -6,6 +6,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use quill_core::Method;
+
 use crate::error::ServeError;
 use crate::routes::Routes;
 
@@ -51,7 +53,7 @@ impl Named {
                 let service = path.rsplit_once('/').map_or("", |(service, _)| service);
                 let service = service.trim_start_matches('/');
                 let of_service = routes.methods().filter(|m| m.service() == service);
-                let siblings: Vec<&str> = of_service.map(|method| method.path()).collect();
+                let siblings: Vec<&str> = of_service.map(Method::path).collect();
                 Some(if siblings.is_empty() {
                     format!(
                         "{path}, and there is no such method: registered are the services {}",
@@ -73,7 +75,7 @@ pub(super) fn method_path(path: &str) -> String {
 }
 
 fn services(routes: &Routes) -> String {
-    let mut names: Vec<&str> = routes.methods().map(|method| method.service()).collect();
+    let mut names: Vec<&str> = routes.methods().map(Method::service).collect();
     names.sort_unstable();
     names.dedup();
     match names.is_empty() {
