@@ -79,6 +79,12 @@ pub(crate) fn check_unfinished(tree: &Tree) -> Vec<Fault> {
             }
         }
     }
+    for (path, text) in tree.with_extension("md") {
+        for line in placeholders(text) {
+            let sentence = "this word stands for a table or text that is to come; put that here.";
+            faults.push(Fault::new(path, line, sentence));
+        }
+    }
     for (path, text) in tree.with_extension("rs") {
         let code = Source::read(text).code;
         for name in ["todo", "unimplemented", "dbg"] {
@@ -93,6 +99,22 @@ pub(crate) fn check_unfinished(tree: &Tree) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// Lines outside code blocks that are one word in capitals.
+fn placeholders(text: &str) -> Vec<usize> {
+    let mut lines = Vec::new();
+    let mut is_code = false;
+    for (index, line) in text.lines().map(str::trim).enumerate() {
+        if line.starts_with("```") {
+            is_code = !is_code;
+        }
+        let is_capital = |c: char| c.is_ascii_uppercase() || c == '_';
+        if !is_code && line.len() > 1 && line.chars().all(is_capital) {
+            lines.push(index + 1);
+        }
+    }
+    lines
 }
 
 /// A file is a noun, and a value's name needs no `get_`.
@@ -216,6 +238,12 @@ mod tests {
                 [2]
             );
         }
+    }
+
+    #[test]
+    fn a_placeholder_is_a_fault() {
+        let text = "FIGURES\n\nin capitals: FIGURES\n```text\nFIGURES\n```\nTHE_TABLE\n";
+        assert_eq!(lines(check_unfinished, "a.md", text), [1, 7]);
     }
 
     #[test]

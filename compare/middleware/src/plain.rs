@@ -1,6 +1,6 @@
-//! The middleware as the seed page's framework has it, written plainly: a token
-//! bucket behind mutexes, keys in a hash map, atomic counters, zstd anew for each
-//! call. What the parts cost when nobody thought about it.
+//! The middleware written plainly, as one writes it first: a token bucket behind
+//! mutexes, keys in a hash map, atomic counters, zstd anew for each call. What the
+//! parts cost when nobody thought about it.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -24,12 +24,12 @@ const N: u64 = 100 * TOGETHER as u64;
 const CASES: &[Case] = &[
     Case {
         name: "unary_100b",
-        limit: 8_500,
+        limit: 7_700,
         run: unary,
     },
     Case {
         name: "unary_100b_full",
-        limit: 10_300,
+        limit: 12_400,
         run: unary_full,
     },
 ];

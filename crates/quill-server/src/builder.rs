@@ -20,6 +20,7 @@ use crate::error::ServeError;
 use crate::handler::Handler;
 use crate::http_service::{BoxHttpService, Front, HttpLayer, HttpService};
 use crate::middleware::metrics::{MetricsCollector, MetricsLayer, MetricsPage, MetricsSettings};
+use crate::middleware::naming::build_for;
 use crate::routes::{Routes, Service};
 use crate::server::{BoundServer, Drain};
 use crate::stack::{Handlers, RpcLayers, Stack};
@@ -379,14 +380,11 @@ impl<L: RpcLayers> ServerBuilder<L> {
     fn into_front(mut self, budget: Budget, draining: Cancellation) -> Result<Front, ServeError> {
         let layers = std::mem::take(&mut self.settings.http_layers);
         let cors = self.settings.cors.as_ref().map(Cors::build).transpose()?;
-        Ok(Front::new(
-            cors,
-            &layers,
-            self.into_dispatch(budget, draining),
-        ))
+        let dispatch = self.into_dispatch(budget, draining)?;
+        Ok(Front::new(cors, &layers, dispatch))
     }
 
-    fn into_dispatch(self, budget: Budget, draining: Cancellation) -> Dispatch {
+    fn into_dispatch(self, budget: Budget, draining: Cancellation) -> Result<Dispatch, ServeError> {
         let Settings {
             routes,
             wire,
@@ -399,12 +397,13 @@ impl<L: RpcLayers> ServerBuilder<L> {
         let known = metrics.known(&routes, wire.send_bytes_max);
         let routes = Arc::new(routes);
         let handlers = Handlers(Arc::clone(&routes));
+        let layered = || build_for(&routes, || self.layers.layer(handlers));
         let stack = match &known {
-            Some(known) => {
-                let service = self.layers.layer(handlers);
-                Stack::layered(MetricsLayer(known.clone()).layer(service))
+            Some(counted) => {
+                let service = MetricsLayer(counted.clone()).layer(layered()?);
+                Stack::layered(service, known.clone())
             }
-            None if self.is_layered => Stack::layered(self.layers.layer(handlers)),
+            None if self.is_layered => Stack::layered(layered()?, None),
             None => Stack::Bare(Arc::clone(&routes)),
         };
         let metering = metrics.metering(known);
@@ -413,7 +412,8 @@ impl<L: RpcLayers> ServerBuilder<L> {
             receive_timeout,
             timeout_max,
         };
-        Dispatch::new(routes, stack, wire, allowed, draining, fallback).with_metering(metering)
+        let dispatch = Dispatch::new(routes, stack, wire, allowed, draining, fallback);
+        Ok(dispatch.with_metering(metering))
     }
 }
 

@@ -22,6 +22,7 @@ use tokio::time::Sleep;
 
 use crate::dispatch::{AnswerFuture, Opened, ReplyBody, Shared, at_once, take_head, whole};
 use crate::handler::HandlerFuture;
+use crate::middleware::metrics::Unhandled;
 
 /// A call whose head was read: what its handler is given, and what it goes by.
 pub(crate) struct Opening<'h> {
@@ -116,6 +117,7 @@ impl<'h> Opening<'h> {
                     receiver: None,
                     has_one: true,
                     parts: RequestParts::default(),
+                    unhandled: Unhandled::default(),
                     handling: Some(handling),
                 },
                 terms,
@@ -142,6 +144,7 @@ impl<'h> Opening<'h> {
                 shared: Arc::clone(shared),
                 receiver: Some(receiver),
                 has_one,
+                unhandled: shared.metering.receiving(&self.parts),
                 parts: self.parts,
                 handling: None,
             },
@@ -256,9 +259,9 @@ impl Exchange {
             receiver,
             has_one: one,
             parts,
+            mut unhandled,
             ..
         } = work;
-        let route = parts.route;
         let mut encoder = call.encoder(Side::Server);
         let mut out = Out::new();
         let credits = Credits::new(window, receiver);
@@ -268,12 +271,12 @@ impl Exchange {
         let start: StartFuture = Box::pin(async move {
             let incoming = if one {
                 let one = inbound.one().await;
-                let refused = |error: &Error| shared.metering.refused(Some(route), error.code());
-                Incoming::One(one.inspect_err(refused)?)
+                Incoming::One(one.inspect_err(|error| unhandled.ended(error.code()))?)
             } else {
                 Incoming::Many(Box::pin(inbound))
             };
             let request = Request::from_parts(incoming, parts);
+            unhandled.reached();
             let response = shared.stack.handle(request).await?;
             let (reply, metadata, mut trailers) = response.into_parts();
             trailers.extend(&metadata);
@@ -305,7 +308,7 @@ impl Future for Exchange {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let result = ready!(self.poll_work(cx));
         if let Err(error) = &result {
-            self.work.note_refusal(error);
+            self.work.unhandled.ended(error.code());
         }
         // What is left of the request, and of a handler that a deadline or a panic
         // ended, goes before the answer's head is made: on HTTP/1.1 that head says
@@ -325,18 +328,11 @@ struct Work {
     /// The call has one message, which the handler is given whole.
     has_one: bool,
     parts: RequestParts,
+    unhandled: Unhandled,
     handling: Option<HandlerFuture>,
 }
 
 impl Work {
-    /// Counts a call that failed before it reached the stack.
-    fn note_refusal(&self, error: &Error) {
-        if self.handling.is_none() {
-            let metering = &self.shared.metering;
-            metering.refused(Some(self.parts.route), error.code());
-        }
-    }
-
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<Reply>, Error>> {
         loop {
             if let Some(handling) = &mut self.handling {
@@ -354,6 +350,7 @@ impl Work {
             };
             let parts = std::mem::take(&mut self.parts);
             let request = Request::from_parts(incoming, parts);
+            self.unhandled.reached();
             self.handling = Some(self.shared.stack.call(request, cx));
         }
     }

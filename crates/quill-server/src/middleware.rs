@@ -4,6 +4,7 @@
 //! that line is missing.
 
 mod gate;
+pub(crate) mod naming;
 
 pub mod auth;
 pub mod metrics;

@@ -11,6 +11,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::handler::HandlerFuture;
+use crate::middleware::metrics::{KnownMethods, Unhandled};
 use crate::routes::Routes;
 
 /// The innermost service: finds the method's handler by its number.
@@ -89,6 +90,8 @@ pub(crate) enum Stack {
 /// layer wants it.
 pub(crate) struct Layers {
     prototype: BoxStack,
+    /// What counts calls that end before the layers are ready for them.
+    known: Option<KnownMethods>,
     idle: Mutex<Vec<BoxStack>>,
 }
 
@@ -96,10 +99,11 @@ pub(crate) struct Layers {
 const IDLE_MAX: usize = 64;
 
 impl Stack {
-    pub(crate) fn layered<S: RpcService>(service: S) -> Self {
+    pub(crate) fn layered<S: RpcService>(service: S, known: Option<KnownMethods>) -> Self {
         let prototype = service.map_err(|error| of_layer(error.into()));
         Self::Layered(Arc::new(Layers {
             prototype: BoxCloneSyncService::new(prototype),
+            known,
             idle: Mutex::new(Vec::new()),
         }))
     }
@@ -120,8 +124,11 @@ impl Stack {
             Poll::Ready(Err(error)) => Box::pin(std::future::ready(Err(error))),
             Poll::Pending => {
                 let layers = Arc::clone(layers);
+                let mut queued = Unhandled::queued(layers.known.as_ref(), request.parts());
                 Box::pin(async move {
-                    std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
+                    let ready = std::future::poll_fn(|cx| service.poll_ready(cx)).await;
+                    queued.reached();
+                    ready?;
                     let answer = service.call(request);
                     layers.give_back(service);
                     answer.await

@@ -104,7 +104,9 @@ async fn calls_of_every_kind_need_a_key_in_every_protocol() {
 
 #[tokio::test]
 async fn http_callers_are_told_how_to_bring_credentials() {
-    let layer = AuthLayer::new(keys().as_bearer()).or(BasicValidator::new("orders"));
+    let layer = AuthLayer::new(keys().as_bearer())
+        .or(BasicValidator::new("orders"))
+        .or(ApiKeyValidator::new().as_bearer());
     let served = guarded(layer).await;
     let mut plain = Http1::connect(&served.url).await;
     for fields in [

@@ -95,7 +95,7 @@ fn frame_header(payload_bytes: usize, end_stream: bool) -> Vec<u8> {
 }
 
 /// A request's body that is fed piece by piece.
-struct Fed(mpsc::Receiver<Bytes>);
+pub(crate) struct Fed(pub(crate) mpsc::Receiver<Bytes>);
 
 impl Body for Fed {
     fn poll_chunk(

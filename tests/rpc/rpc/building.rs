@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use quill::auth::{ApiKeyValidator, AuthLayer};
+use quill::rate_limit::RateLimitLayer;
 use quill::{
     Code, Method, MethodKind, Protocol, RawCodec, Request, Response, Server, ServerBuilder,
     ServerOptions, Service,
 };
+use tower::ServiceBuilder;
 
 use crate::peer::soon;
 use crate::probe::{Probe, ProbeServer, serve_with};
@@ -100,4 +103,55 @@ async fn watchers_of_health_do_not_hold_up_a_drain() {
         let error = soon(statuses.message()).await.unwrap_err();
         assert_eq!(error.code(), Code::Unavailable, "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_rule_that_names_no_method_keeps_a_server_from_being_built() {
+    let auth = |path: &str| {
+        let keys = ApiKeyValidator::new();
+        probe().layer(AuthLayer::new(keys).scopes(path, ["admin"]))
+    };
+    let limited = |path: &str| probe().layer(RateLimitLayer::new(1.0, 1.0).method(path, 1.0, 1.0));
+    for good in [
+        "probe.v1.ProbeService/One",
+        "/probe.v1.ProbeService/*",
+        "/*",
+    ] {
+        auth(good).into_http_service().expect(good);
+    }
+    limited("probe.v1.ProbeService/One")
+        .into_http_service()
+        .expect("it is there");
+    for (path, registered) in [
+        (
+            "/probe.v1.ProbeService/None",
+            "/probe.v1.ProbeService/One, ",
+        ),
+        (
+            "/probe.v1.Probeservice/One",
+            "services probe.v1.ProbeService",
+        ),
+        ("/probe.ProbeService/*", "are probe.v1.ProbeService"),
+    ] {
+        let text = auth(path).into_http_service().unwrap_err().to_string();
+        assert!(text.contains("AuthLayer") && text.contains(path), "{text}");
+        assert!(text.contains(registered), "{text}");
+    }
+    for path in ["/probe.v1.ProbeService/*", "/*", "/One"] {
+        let text = limited(path).into_http_service().unwrap_err().to_string();
+        assert!(
+            text.contains("RateLimitLayer") && text.contains(path),
+            "{text}"
+        );
+    }
+    // Also where it is within another, and one mistake is not another server's.
+    let keys = ApiKeyValidator::new();
+    let wrong = AuthLayer::new(keys).public("/none.v1.None/*");
+    let text = probe()
+        .layer(ServiceBuilder::new().layer(wrong).into_inner())
+        .bind("127.0.0.1:0")
+        .await;
+    let text = text.unwrap_err().to_string();
+    assert!(text.contains("/none.v1.None/*"), "{text}");
+    auth("/*").into_http_service().expect("it is good");
 }

@@ -10,8 +10,9 @@ use quill::metrics::{MetricsCollector, MetricsPage};
 use quill::{Code, Listener, Protocol, Request};
 use tower::limit::ConcurrencyLimitLayer;
 
+use crate::budgets::Fed;
 use crate::external;
-use crate::peer::Http1;
+use crate::peer::{self, Http1};
 use crate::probe::{PROTOCOLS, ProbeRequest, Served, ending, eventually, say, serve_with};
 
 async fn counted(metrics: &MetricsCollector) -> Served {
@@ -200,6 +201,66 @@ async fn calls_that_wait_for_a_layer_are_in_the_queue_times() {
     let queue = |series: &str| value(&metrics, &format!("quill_server_queue_seconds{series}"));
     assert_eq!(queue("_bucket{le=\"0.01\"}"), 1, "the first did not wait");
     assert_eq!(queue("_count"), 2);
+}
+
+#[tokio::test]
+async fn calls_that_end_in_the_queue_are_counted() {
+    for protocol in PROTOCOLS {
+        let metrics = MetricsCollector::new();
+        let fed = metrics.clone();
+        let layer = ConcurrencyLimitLayer::new(1);
+        let served = serve_with(move |builder| builder.metrics(&fed).layer(layer)).await;
+        let client = served.client(protocol);
+        let open = || metrics.snapshot().in_flight;
+        let hanging = tokio::spawn({
+            let client = client.clone();
+            async move { client.one(ending("hang")).await }
+        });
+        eventually("the first is under way", || open() == 1).await;
+        let late = Request::new(say("x")).with_timeout(Duration::from_millis(50));
+        let error = client.one(late).await.unwrap_err();
+        assert_eq!(error.code(), Code::DeadlineExceeded, "{protocol:?}");
+        // Whoever notices first, the client or the server.
+        let one = |code| handled(&metrics, "One", "unary", code);
+        let ended = || one("deadline_exceeded") + one("canceled");
+        eventually("its end is counted", || ended() == 1).await;
+        hanging.abort();
+        eventually("all are over", || open() == 0).await;
+        assert_eq!((ended(), metrics.snapshot().requests), (2, 2));
+        let queued = value(&metrics, "quill_server_queue_seconds_count");
+        assert_eq!(queued, 2, "{protocol:?}");
+    }
+}
+
+#[tokio::test]
+async fn calls_whose_message_never_comes_are_counted() {
+    for (method, kind, content_type) in [
+        ("One", "unary", "application/grpc"),
+        ("Down", "server_stream", "application/quill-stream+proto"),
+    ] {
+        let metrics = MetricsCollector::new();
+        let fed = metrics.clone();
+        let most = Duration::from_millis(50);
+        let served = serve_with(move |builder| builder.metrics(&fed).timeout_max(most)).await;
+        let path = format!("/probe.v1.ProbeService/{method}");
+        let fields = [("content-type", content_type), ("quill-credits", "16")];
+        let (_open, never) = tokio::sync::mpsc::channel(1);
+        let channel = peer::http2(&served.url);
+        peer::soon(peer::exchange(
+            &channel,
+            peer::head(&path, &fields),
+            Fed(never),
+        ))
+        .await;
+        let late = || handled(&metrics, method, kind, "deadline_exceeded");
+        eventually("its end is counted", || late() == 1).await;
+        let snapshot = metrics.snapshot();
+        assert_eq!(
+            (snapshot.requests, snapshot.failures),
+            (1, 1),
+            "{content_type}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ pub use page::MetricsPage;
 
 pub(crate) use layer::MetricsLayer;
 pub(crate) use limiter::LimiterCounts;
-pub(crate) use metering::Metering;
+pub(crate) use metering::{Metering, Unhandled};
+pub(crate) use method::KnownMethods;
 pub(crate) use page::PageService;
 pub(crate) use settings::MetricsSettings;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use quill_core::{Error, RequestParts};
+use quill_core::{Error, Metadata, RequestParts};
 
 use super::authenticator::{Authenticator, Verdict};
 use super::credentials::{Brought, authorization, header};
@@ -49,9 +49,17 @@ impl ApiKeyValidator {
         }
     }
 
-    /// Looks for keys in another header, whose (lower-case) name is not reserved.
+    /// Looks for keys in another header, in whatever case its name is written.
+    ///
+    /// # Panics
+    /// If no caller can send metadata of that name: it is reserved,
+    /// as `content-type` is, for bytes (`-bin`), or malformed.
     #[must_use]
-    pub fn in_header(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+    pub fn in_header(mut self, name: impl AsRef<str>) -> Self {
+        let name = name.as_ref().to_ascii_lowercase();
+        if let Err(error) = Metadata::new().insert(&name, "key") {
+            panic!("no API key can come in the header {name:?}: {error}");
+        }
         self.place = Place::Header(name.into());
         self
     }
@@ -118,5 +126,32 @@ impl fmt::Debug for ApiKeyValidator {
             .field("keys", &self.keys.len())
             .field("place", &self.place)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_found_in_whatever_case_it_was_named() {
+        let keys = ApiKeyValidator::new().in_header("X-Tenant-Key");
+        let keys = keys.key("abc", Identity::new("ann"));
+        let mut request = RequestParts::default();
+        request.metadata.append("x-tenant-key", "abc").unwrap();
+        assert!(matches!(keys.authenticate(&request), Verdict::Known(_)));
+        let wrong = keys.in_header("authorization");
+        assert!(matches!(
+            wrong.authenticate(&request),
+            Verdict::NoCredentials
+        ));
+    }
+
+    #[test]
+    fn a_header_that_nobody_can_send_is_told() {
+        for name in ["Content-Type", "quill-key", "key-bin", "x key", ""] {
+            let told = std::panic::catch_unwind(|| ApiKeyValidator::new().in_header(name));
+            assert!(told.is_err(), "{name}");
+        }
     }
 }

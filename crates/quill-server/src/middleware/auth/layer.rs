@@ -1,5 +1,6 @@
 //! The layer and its settings.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -69,8 +70,9 @@ impl AuthLayer {
         self.with(|config| config.is_optional = true)
     }
 
-    /// Opens a method (`/package.Service/Method`) or a service
-    /// (`/package.Service/*`) to everybody: its calls' credentials are not looked at.
+    /// Opens a method (`/package.Service/Method`), a service (`/package.Service/*`) or
+    /// all that has no rule of its own (`/*`) to everybody: its calls' credentials are
+    /// not looked at. A server without such a method or service is not built.
     #[must_use]
     pub fn public(self, path: &str) -> Self {
         self.with(|config| config.rules.set(path, Rule::public()))
@@ -148,8 +150,12 @@ impl Config {
             return error;
         }
         let challenges = self.authenticators.iter();
-        let challenges = challenges.filter_map(|authenticator| authenticator.challenge());
-        let challenges: Vec<&str> = challenges.collect();
+        let mut challenges: Vec<&str> = challenges
+            .filter_map(|authenticator| authenticator.challenge())
+            .collect();
+        // Several may take credentials of one kind.
+        let mut told = HashSet::new();
+        challenges.retain(|challenge| told.insert(*challenge));
         let mut error = error;
         if !challenges.is_empty() {
             // One that is no header's value is left out.
@@ -164,6 +170,7 @@ impl<S> Layer<S> for AuthLayer {
     type Service = AuthService<S>;
 
     fn layer(&self, inner: S) -> AuthService<S> {
+        self.0.rules.check();
         AuthService::new(inner, Arc::clone(&self.0))
     }
 }

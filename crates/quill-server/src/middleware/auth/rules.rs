@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use quill_core::{Error, Method};
 
 use super::identity::Identity;
+use crate::middleware::naming::{self, Named};
 
 /// What a method asks of its callers.
 #[derive(Clone, Debug, Default)]
@@ -52,17 +53,21 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Sets the rule of `/package.Service/Method`, or of `/package.Service/*`.
+    /// Sets the rule of `/package.Service/Method`, of `/package.Service/*`, or of
+    /// `/*`, which are the methods that have none.
     pub(super) fn set(&mut self, path: &str, rule: Rule) {
-        match path.strip_suffix("/*") {
-            Some(service) => {
-                let service = service.strip_prefix('/').unwrap_or(service);
-                self.services.insert(service.to_owned(), rule);
-            }
-            None => {
-                self.methods.insert(path.to_owned(), rule);
-            }
+        match Named::read(path) {
+            Named::Method(path) => drop(self.methods.insert(path, rule)),
+            Named::Service(service) => drop(self.services.insert(service, rule)),
+            Named::Others => self.set_other(rule),
         }
+    }
+
+    /// Has the server that is being built refuse a rule that would hold for nothing.
+    pub(super) fn check(&self) {
+        let methods = self.methods.keys().cloned().map(Named::Method);
+        let services = self.services.keys().cloned().map(Named::Service);
+        naming::check("AuthLayer", methods.chain(services));
     }
 
     /// Sets the rule of methods that have none.
@@ -112,6 +117,17 @@ mod tests {
         assert_eq!(code(&rules, "/a.B/E", None), Some(Code::Unauthenticated));
         assert_eq!(code(&rules, "/a.B/D", None), None);
         assert_eq!(code(&rules, "/a.Bx/E", Some(&method)), None);
+    }
+
+    #[test]
+    fn no_spelling_of_a_rule_leaves_a_method_open() {
+        let scopes = || Rule::scopes(vec!["a".to_owned()]);
+        for path in ["/a.B/C", "a.B/C", "/a.B/*", "a.B/*", "/*", "*"] {
+            let mut rules = Rules::default();
+            rules.set(path, scopes());
+            let nobody = code(&rules, "/a.B/C", None);
+            assert_eq!(nobody, Some(Code::Unauthenticated), "{path}");
+        }
     }
 
     #[test]

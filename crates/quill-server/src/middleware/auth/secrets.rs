@@ -32,7 +32,7 @@ pub(super) struct Secrets {
 struct Known {
     digest: Digest,
     /// Of the secret itself, once that has come.
-    tag: OnceLock<[u8; 16]>,
+    tag: OnceLock<u128>,
     identity: Identity,
 }
 
@@ -62,7 +62,7 @@ impl Secrets {
         for (number, known) in (0_u32..).zip(&self.known) {
             self.by_digest.insert(start(&known.digest), number);
             if let Some(tag) = known.tag.get() {
-                self.by_tag.insert(start(tag), number);
+                self.by_tag.insert(*tag as usize, number);
             }
         }
     }
@@ -71,7 +71,7 @@ impl Secrets {
     #[inline]
     pub(super) fn find(&self, secret: &[u8]) -> Option<&Identity> {
         let tag = self.tag(secret);
-        let seen = self.by_tag.find(start(&tag), |number| {
+        let seen = self.by_tag.find(tag as usize, |number| {
             let known = self.known.get(number as usize)?;
             let is_same = bool::from(known.tag.get()?.ct_eq(&tag));
             is_same.then_some(&known.identity)
@@ -80,7 +80,7 @@ impl Secrets {
     }
 
     #[inline(never)]
-    fn find_unseen(&self, secret: &[u8], tag: [u8; 16]) -> Option<&Identity> {
+    fn find_unseen(&self, secret: &[u8], tag: u128) -> Option<&Identity> {
         if secret.len() > SECRET_BYTES_MAX {
             return None;
         }
@@ -92,17 +92,17 @@ impl Secrets {
             }
             // Another thread may have noted it at this moment.
             if known.tag.set(tag).is_ok() {
-                self.by_tag.insert(start(&tag), number);
+                self.by_tag.insert(tag as usize, number);
             }
             Some(&known.identity)
         })
     }
 
     #[inline]
-    fn tag(&self, secret: &[u8]) -> [u8; 16] {
+    fn tag(&self, secret: &[u8]) -> u128 {
         let mut hasher = self.tags;
         hasher.write(secret);
-        hasher.finish128().as_bytes()
+        hasher.finish128().as_u128()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -71,14 +71,20 @@ impl Drop for CallRecord {
         if self.has_ended {
             return;
         }
-        let is_late = |deadline: Deadline| deadline.instant() <= Instant::now();
-        let code = if self.is_running {
+        self.end(Some(if self.is_running {
             Code::Internal
-        } else if self.deadline.is_some_and(is_late) {
-            Code::DeadlineExceeded
         } else {
-            Code::Canceled
-        };
-        self.end(Some(code));
+            unfinished(self.deadline)
+        }));
+    }
+}
+
+/// Why a call was dropped that had not ended.
+pub(super) fn unfinished(deadline: Option<Deadline>) -> Code {
+    let is_late = |deadline: Deadline| deadline.instant() <= Instant::now();
+    if deadline.is_some_and(is_late) {
+        Code::DeadlineExceeded
+    } else {
+        Code::Canceled
     }
 }

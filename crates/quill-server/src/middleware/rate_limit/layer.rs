@@ -13,6 +13,7 @@ use super::key::Part;
 use super::limiter::quota;
 use super::service::RateLimitService;
 use crate::middleware::metrics::{LimiterCounts, MetricsCollector};
+use crate::middleware::naming::{self, Named, method_path};
 
 /// Limits the calls to a server.
 ///
@@ -150,11 +151,12 @@ impl RateLimitLayer {
     }
 
     /// Gives one method, by its path (`/package.Service/Method`), a quota and
-    /// budgets of its own in place of the others'.
+    /// budgets of its own in place of the others'. A server without such a method is
+    /// not built.
     #[must_use]
     pub fn method(self, path: impl Into<String>, rate: f64, burst: f64) -> Self {
         let quota = quota(rate, burst).unwrap_or(Quota::DENY_ALL);
-        let path = path.into();
+        let path = method_path(&path.into());
         self.with(|config| {
             let namespace = method_namespace(&config.name, &path);
             config.methods.insert(path, Budget::new(quota, namespace));
@@ -183,6 +185,8 @@ impl<S> Layer<S> for RateLimitLayer {
     type Service = RateLimitService<S>;
 
     fn layer(&self, inner: S) -> RateLimitService<S> {
+        let methods = self.0.methods.keys().cloned().map(Named::Method);
+        naming::check("RateLimitLayer", methods);
         RateLimitService::new(inner, Arc::clone(&self.0))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quill_transport::tls::ClientTls;
@@ -177,7 +178,7 @@ impl JwtBuilder {
         Ok(JwtValidator::new(Shared {
             algorithms: self.algorithms,
             expected,
-            keys,
+            keys: Arc::new(keys),
         }))
     }
 }

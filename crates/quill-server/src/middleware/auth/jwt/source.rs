@@ -4,12 +4,12 @@ use std::fmt;
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use quill_core::{Error, HttpMethod, RequestHead};
 use quill_transport::{Body, Channel, Chunk, Empty};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::error::JwtError;
@@ -46,17 +46,23 @@ pub(super) struct Keys {
     source: Source,
     pace: Pace,
     state: RwLock<State>,
-    /// Held by the one who fetches.
-    fetching: tokio::sync::Mutex<()>,
-    /// A task fetches keys that are old.
-    is_refreshing: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
     keys: Option<Arc<KeySet>>,
-    /// When keys were fetched last, well or not.
+    /// When fetching was last begun, whatever came of it.
     tried: Option<Instant>,
+    /// Of the task that fetches: closed once that is done, in whatever way.
+    fetching: Option<watch::Receiver<()>>,
+}
+
+impl State {
+    /// The task that fetches, while it does.
+    fn fetching(&self) -> Option<&watch::Receiver<()>> {
+        let fetching = self.fetching.as_ref();
+        fetching.filter(|fetching| fetching.has_changed().is_ok())
+    }
 }
 
 impl Keys {
@@ -66,7 +72,7 @@ impl Keys {
             cooldown: Duration::MAX,
         };
         let fixed = Self::new(Source::Fixed, never);
-        fixed.note(Some(keys));
+        fixed.note(keys);
         fixed
     }
 
@@ -75,78 +81,89 @@ impl Keys {
             source,
             pace,
             state: RwLock::default(),
-            fetching: tokio::sync::Mutex::new(()),
-            is_refreshing: AtomicBool::new(false),
         }
     }
 
     /// The keys, if they were fetched, and whether it is time to do so again.
     pub(super) fn at_hand(&self) -> (Option<Arc<KeySet>>, bool) {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let is_old = match state.tried {
-            Some(tried) => tried.elapsed() >= self.pace.refresh,
-            None => true,
-        };
-        (state.keys.clone(), is_old && !self.is_fixed())
+        let refresh = self.pace.refresh;
+        let is_old = state.tried.is_none_or(|tried| tried.elapsed() >= refresh);
+        (state.keys.clone(), is_old && self.may_begin(&state))
     }
 
-    /// Whether whoever asks is to fetch keys that are old: one at a time is.
-    pub(super) fn begin_refresh(&self) -> bool {
-        !self.is_refreshing.swap(true, Ordering::Relaxed)
-    }
-
-    /// Fetches keys that are old.
-    pub(super) async fn refresh(&self) {
-        // That it failed was told, and those at hand serve on.
-        let _ = self.fetched().await;
-        self.is_refreshing.store(false, Ordering::Relaxed);
-    }
-
-    /// Whether they may be fetched for a token whose key is not among them.
+    /// Whether a token whose key is not among them may wait for others.
     pub(super) fn may_fetch(&self) -> bool {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.fetching().is_some() || self.may_begin(&state)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_fetching(&self) -> bool {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.fetching().is_some()
+    }
+
+    /// Whether fetching may begin, as often as it does.
+    fn may_begin(&self, state: &State) -> bool {
         let cooldown = match state.keys {
             Some(_) => self.pace.cooldown,
             None => self.pace.cooldown.min(COOLDOWN_WITHOUT_KEYS),
         };
         let is_rested = |tried: Instant| tried.elapsed() >= cooldown;
-        !self.is_fixed() && state.tried.is_none_or(is_rested)
+        let is_fixed = matches!(self.source, Source::Fixed);
+        !is_fixed && state.fetching().is_none() && state.tried.is_none_or(is_rested)
     }
 
-    fn is_fixed(&self) -> bool {
-        matches!(self.source, Source::Fixed)
-    }
-
-    /// The keys after they were fetched: by this call, or by another that was at
-    /// it already.
-    pub(super) async fn fetched(&self) -> Result<Arc<KeySet>, Error> {
-        let asked = Instant::now();
-        let _alone = self.fetching.lock().await;
-        let is_done = {
-            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            state.tried.is_some_and(|tried| tried >= asked)
-        };
-        if !is_done && self.may_fetch() {
-            let keys = match timeout(FETCH_TIMEOUT, self.fetch()).await {
-                Ok(fetched) => fetched,
-                Err(_) => Err(JwtError::new("fetching them took too long")),
-            };
-            if let Err(error) = &keys {
-                tracing::warn!(%error, source = ?self, "the keys for tokens can't be fetched");
-            }
-            // What was fetched before is kept: issuers replace keys one by one.
-            self.note(keys.ok());
+    /// The keys after they were fetched, if they may be: once for all who wait.
+    pub(super) async fn fetched(self: &Arc<Self>) -> Result<Arc<KeySet>, Error> {
+        if let Some(mut fetching) = self.begin_fetch() {
+            // Nothing is ever sent: this ends when the task does.
+            let _ = fetching.changed().await;
         }
         let unavailable = || Error::unavailable("tokens can't be checked at the moment");
         self.at_hand().0.ok_or_else(unavailable)
     }
 
-    fn note(&self, keys: Option<KeySet>) {
+    /// Has the keys fetched, unless they are already or it is too soon. A task of its
+    /// own does: callers come and go, and what they have begun still counts.
+    pub(super) fn begin_fetch(self: &Arc<Self>) -> Option<watch::Receiver<()>> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(keys) = keys {
-            state.keys = Some(Arc::new(keys));
+        if let Some(fetching) = state.fetching() {
+            return Some(fetching.clone());
         }
+        if !self.may_begin(&state) {
+            return None;
+        }
+        let (at_it, fetching) = watch::channel(());
         state.tried = Some(Instant::now());
+        state.fetching = Some(fetching.clone());
+        drop(state);
+        let keys = Arc::clone(self);
+        tokio::spawn(async move {
+            keys.fetch_and_note().await;
+            drop(at_it);
+        });
+        Some(fetching)
+    }
+
+    async fn fetch_and_note(&self) {
+        let fetched = match timeout(FETCH_TIMEOUT, self.fetch()).await {
+            Ok(fetched) => fetched,
+            Err(_) => Err(JwtError::new("fetching them took too long")),
+        };
+        match fetched {
+            Ok(keys) => self.note(keys),
+            // What was fetched before is kept: issuers replace keys one by one.
+            Err(error) => {
+                tracing::warn!(%error, source = ?self, "the keys for tokens can't be fetched");
+            }
+        }
+    }
+
+    fn note(&self, keys: KeySet) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.keys = Some(Arc::new(keys));
     }
 
     async fn fetch(&self) -> Result<KeySet, JwtError> {

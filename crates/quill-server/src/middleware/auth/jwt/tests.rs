@@ -363,11 +363,89 @@ fn settings_that_open_doors_are_said_or_told() {
     .unwrap();
 }
 
+impl JwtValidator {
+    fn keys_are_fetched(&self) -> bool {
+        self.0.keys.is_fetching()
+    }
+}
+
 fn authenticate(validator: &JwtValidator, token: &str) -> Verdict {
     let mut request = RequestParts::default();
     let value = format!("Bearer {token}");
     request.metadata.append("authorization", &value).unwrap();
     validator.authenticate(&request)
+}
+
+/// Polls as often as a call does whose caller resets it at once.
+async fn give_up(verdict: Verdict) {
+    let Verdict::Asking(mut asking) = verdict else {
+        return;
+    };
+    std::future::poll_fn(|cx| {
+        let _ = asking.as_mut().poll(cx);
+        std::task::Poll::Ready(())
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_that_give_up_neither_stop_a_fetch_nor_begin_more() {
+    let [a, b] = ["a", "b"].map(|name| Signer::es256().named(name));
+    let path = std::env::temp_dir().join(format!("quill-jwks-reset-{}", std::process::id()));
+    let publish = |signer: &Signer| {
+        std::fs::write(&path, json!({"keys": [signer.jwk]}).to_string()).unwrap();
+    };
+    publish(&a);
+    let validator = ours().jwks_file(&path).build().unwrap();
+    let by = |signer: &Signer| authenticate(&validator, &signer.token(&good()));
+    let settled = async || {
+        while validator.keys_are_fetched() {
+            tokio::task::yield_now().await;
+        }
+    };
+
+    give_up(by(&a)).await;
+    settled().await;
+    assert!(
+        matches!(by(&a), Verdict::Known(_)),
+        "what it began was done"
+    );
+
+    tokio::time::advance(Duration::from_secs(30)).await;
+    give_up(by(&b)).await;
+    settled().await;
+    publish(&b);
+    assert!(
+        matches!(by(&b), Verdict::Refused(_)),
+        "it counts as a fetch"
+    );
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_that_is_due_within_the_cooldown_waits_for_it() {
+    let [a, b] = ["a", "b"].map(|name| Signer::es256().named(name));
+    let path = std::env::temp_dir().join(format!("quill-jwks-rest-{}", std::process::id()));
+    std::fs::write(&path, json!({"keys": [a.jwk]}).to_string()).unwrap();
+    let validator = ours().jwks_file(&path);
+    let (refresh, cooldown) = (Duration::from_secs(1), Duration::from_secs(60));
+    let validator = validator.refresh(refresh, cooldown).build().unwrap();
+    let by = |signer: &Signer| authenticate(&validator, &signer.token(&good()));
+    let Verdict::Asking(asking) = by(&a) else {
+        panic!("nothing was read yet")
+    };
+    asking.await.unwrap();
+    std::fs::write(&path, json!({"keys": [b.jwk]}).to_string()).unwrap();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    assert!(matches!(by(&a), Verdict::Known(_)));
+    assert!(
+        !validator.keys_are_fetched(),
+        "they are old, and it is too soon"
+    );
+    tokio::time::advance(Duration::from_secs(30)).await;
+    assert!(matches!(by(&a), Verdict::Known(_)));
+    assert!(validator.keys_are_fetched());
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,12 +37,12 @@ use crate::middleware::auth::identity::Identity;
 /// Ok(AuthLayer::new(tokens))
 /// # }
 /// ```
-pub struct JwtValidator(Arc<Shared>);
+pub struct JwtValidator(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
     pub(super) algorithms: Vec<Algorithm>,
     pub(super) expected: Expected,
-    pub(super) keys: Keys,
+    pub(super) keys: Arc<Keys>,
 }
 
 impl JwtValidator {
@@ -78,10 +78,9 @@ impl Authenticator for JwtValidator {
         {
             return self.ask(token);
         }
-        if is_old && self.0.keys.begin_refresh() {
+        if is_old {
             // Those at hand serve until the new ones are there.
-            let shared = Arc::clone(&self.0);
-            tokio::spawn(async move { shared.keys.refresh().await });
+            let _ = self.0.keys.begin_fetch();
         }
         match self.0.check(&token, &keys) {
             Ok(identity) => Verdict::Known(identity),
