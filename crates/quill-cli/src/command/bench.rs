@@ -3,6 +3,7 @@
 use std::io::{Write, stderr};
 
 use quill::shutdown_signal;
+use quill_explain::harmless;
 use tokio::sync::watch;
 
 use crate::args::{BaselineArgs, BenchArgs};
@@ -130,7 +131,7 @@ fn all_failed(measured: &Measurement) -> Option<Failure> {
     let name = &measured.name;
     let status = match status {
         Status::UNFINISHED => "the server did not answer in time".to_owned(),
-        status => format!("{}: {message}", status.name()),
+        status => format!("{}: {}", status.name(), harmless(message)),
     };
     Some(Failure::server(format!(
         "every request of {name:?} failed: {status}"
@@ -143,6 +144,5 @@ fn unprinted(error: &std::io::Error) -> Failure {
 
 /// A line for whoever watches; nobody is missed when standard error is closed.
 fn say(line: &str) {
-    let line: String = line.chars().filter(|c| !c.is_control()).collect();
-    let _ = writeln!(stderr().lock(), "{line}");
+    let _ = writeln!(stderr().lock(), "{}", harmless(line));
 }

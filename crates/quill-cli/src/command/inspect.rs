@@ -1,5 +1,7 @@
 //! `quill call --list`, `--describe` and `--template`: what there is to call.
 
+use quill_explain::harmless;
+
 use crate::args::CallArgs;
 use crate::client;
 use crate::failure::Failure;
@@ -20,8 +22,10 @@ pub(crate) async fn list(args: &CallArgs) -> Result<(), Failure> {
             methods.iter().map(|method| path(method)).collect()
         }
     };
-    lines.push(String::new());
-    print(&lines.join("\n"))
+    for line in &mut lines {
+        *line = harmless(line) + "\n";
+    }
+    print(&lines.concat())
 }
 
 /// Prints what a symbol is, or every service.

@@ -4,6 +4,7 @@ use std::io::{Write, stderr};
 use std::time::{Duration, Instant};
 
 use quill::{Metadata, Method, MethodKind};
+use quill_explain::harmless;
 
 use super::{count, metadata_line, micros};
 use crate::args::ClientArgs;
@@ -89,7 +90,7 @@ impl Narration {
 
     fn say(&self, line: &str) {
         if self.is_wanted {
-            let _ = writeln!(stderr().lock(), "{line}");
+            let _ = writeln!(stderr().lock(), "{}", harmless(line));
         }
     }
 }

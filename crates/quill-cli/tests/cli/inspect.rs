@@ -58,6 +58,39 @@ fn the_older_reflection_and_files_are_asked_alike() {
 }
 
 #[test]
+fn what_a_server_says_drives_no_terminal_and_no_workflow() {
+    let server = Serving::start(quill::Server::builder().service(Behaviour::Hostile));
+    let mut explain = quill();
+    explain.args(["explain", "0a00", "--list-types", "--server", &server.url]);
+    let mut compat = quill();
+    compat.args(["compat", "--against", &server.url, &server.url]);
+    let hostile = call(&[&server.url, "--list"]);
+    assert_eq!(
+        hostile.lines(),
+        [r"\u{3a}:error::driven", r"\u{1b}[2J\n::error::driven"]
+    );
+    let described = call(&[&format!("{}/a.M", server.url), "--describe"]);
+    assert_eq!(
+        described.lines()[0],
+        r"// a.M, in a.proto\u{1b}[2J\n::error::driven"
+    );
+    for ran in [
+        hostile,
+        described,
+        call(&[&format!("{}/a.B", server.url), "--describe"]),
+        call(&[&server.url, "--describe"]),
+        run(explain, b""),
+        run(compat, b""),
+    ] {
+        for text in [&ran.stdout, &ran.stderr] {
+            let is_command = |line: &str| line.trim_start().starts_with("::");
+            assert!(!text.lines().any(is_command), "{ran:?}");
+            assert!(!text.contains('\u{1b}'), "{ran:?}");
+        }
+    }
+}
+
+#[test]
 fn symbols_are_described_in_the_words_of_their_file() {
     let demo = Demo::start();
     for (symbol, said) in [
