@@ -249,15 +249,20 @@ fn the_environment_says_what_the_arguments_leave_out() {
 #[test]
 fn a_call_is_narrated_when_asked_for() {
     let demo = Demo::start();
-    let call = demo
-        .call("echo.v1.EchoService/Expand")
-        .args(["-v", "-H", "x-id: 7"]);
+    let call = demo.call("echo.v1.EchoService/Expand").args([
+        "-v",
+        "-H",
+        "x-id: 7",
+        "-H",
+        "x-api-key: s3cret",
+    ]);
     let ran = call.input(r#"{"message":"a","count":2}"#).run();
     assert_eq!(ran.lines().len(), 2);
     for said in [
         "* quill over HTTP/2 to http://",
         "* echo.v1.EchoService/Expand, server streaming, schema in ",
         "request x-id: 7",
+        "request x-api-key: (6 bytes, not shown)",
         "* first message after ",
         "* 2 messages in ",
     ] {
