@@ -28,6 +28,13 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
     // All that can be wrong is found before the first minute of load.
     let mut prepared = Vec::new();
     for benchmark in &benchmarks {
+        if benchmark.keeps_token(&args.client) {
+            let (name, url) = (&benchmark.name, &benchmark.target.base_url);
+            say(&format!(
+                "{name}: the token is not sent to {url}, which only the file names: --url {url} \
+                 or metadata of the benchmark says who calls"
+            ));
+        }
         prepared.push(benchmark.prepare(&args.client, &args.schema).await?);
     }
     let load = Load::new(&args.load);
@@ -71,6 +78,7 @@ fn ad_hoc(target: &str, server: Option<&str>, input: Option<&str>) -> Result<Ben
         payload,
         protocol: None,
         metadata: quill::Metadata::new(),
+        takes_token: true,
         timeout: None,
         budget: Budget::default(),
     })

@@ -69,10 +69,8 @@ async fn schema(args: &CallArgs, subject: &Subject, symbol: &str) -> Result<Sche
 
 fn reflection(args: &CallArgs, base_url: &str) -> Result<Reflection, Failure> {
     let client = client::build(client::builder(&args.client, base_url)?)?;
-    Ok(Reflection::new(
-        client,
-        client::sent_metadata(&args.client)?,
-    ))
+    let metadata = client::sent_metadata(&args.client.header, args.client.token.as_deref())?;
+    Ok(Reflection::new(client, metadata))
 }
 
 fn server(subject: &Subject) -> Result<&str, Failure> {
