@@ -26,14 +26,15 @@ pub(crate) fn build(builder: ClientBuilder) -> Result<QuillClient, Failure> {
         .map_err(|error| Failure::input(error.to_string()))
 }
 
-/// The metadata that the arguments ask for. A header that says who calls holds
-/// over the token, which may come from the environment.
-pub(crate) fn sent_metadata(args: &ClientArgs) -> Result<Metadata, Failure> {
+/// The metadata of these headers. One that says who calls holds over the token,
+/// which may come from the environment.
+pub(crate) fn sent_metadata(
+    headers: &[Metadata],
+    token: Option<&str>,
+) -> Result<Metadata, Failure> {
     let mut sent = Metadata::new();
-    for header in &args.header {
-        sent.extend(header);
-    }
-    if let Some(token) = &args.token
+    headers.iter().for_each(|header| sent.extend(header));
+    if let Some(token) = token
         && sent.get("authorization").is_none()
     {
         let value = format!("Bearer {}", token.trim());
@@ -56,9 +57,7 @@ pub(crate) fn reflection(
         .protocol(protocol)
         .tls(tls(tls_args)?);
     let client = build(builder)?;
-    let mut metadata = Metadata::new();
-    headers.iter().for_each(|header| metadata.extend(header));
-    Ok(Reflection::new(client, metadata))
+    Ok(Reflection::new(client, sent_metadata(headers, None)?))
 }
 
 /// Whom to trust, and who to be, as the arguments say.

@@ -1,8 +1,10 @@
 //! How the command ends when something failed.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::Write as _;
 use std::process::ExitCode;
+
+use quill_explain::harmless;
 
 /// What failed, and with which exit code: 1 beyond limits, 2 bad input, 3 network,
 /// 4 server error.
@@ -62,13 +64,10 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What a server said must not drive the terminal.
-        for c in self.message.chars() {
-            match c {
-                '\n' => f.write_char(c)?,
-                c if c.is_control() => write!(f, "{}", c.escape_default())?,
-                c => f.write_char(c)?,
-            }
+        // What a server or a file said must not drive the terminal.
+        for (index, line) in self.message.split('\n').enumerate() {
+            let end = if index > 0 { "\n" } else { "" };
+            write!(f, "{end}{}", harmless(line))?;
         }
         Ok(())
     }
@@ -80,8 +79,8 @@ mod tests {
 
     #[test]
     fn what_a_server_said_does_not_drive_the_terminal() {
-        let failure = Failure::server("a\u{1b}[2J\u{9b}b\r").with_hint("c ü");
-        let shown = r"a\u{1b}[2J\u{9b}b\r".to_owned() + "\n  c ü";
+        let failure = Failure::server("a\u{1b}[2J\u{9b}b\r\n::error::d").with_hint("c ü");
+        let shown = r"a\u{1b}[2J\u{9b}b\r".to_owned() + "\n\\u{3a}:error::d\n  c ü";
         assert_eq!(failure.to_string(), shown);
     }
 }

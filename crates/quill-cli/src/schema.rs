@@ -19,6 +19,7 @@ use buffa_descriptor::{
     ReflectMessage, ServiceDescriptor,
 };
 use quill::{DecodeLimits, Method, MethodKind};
+use quill_explain::harmless;
 
 use crate::args::SchemaArgs;
 use crate::failure::Failure;
@@ -183,7 +184,7 @@ impl Schema {
     pub(crate) fn declaration(&self, symbol: &str) -> Result<String, Failure> {
         let found = self.pool.files().iter().find_map(|file| {
             let text = declaration(file, symbol)?;
-            let name = file.name.as_deref().unwrap_or_default();
+            let name = harmless(file.name.as_deref().unwrap_or_default());
             Some(format!("// {symbol}, in {name}\n{text}"))
         });
         found.ok_or_else(|| {
@@ -273,7 +274,8 @@ fn pool(files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, PoolError> {
 /// The names, in a sentence; not all when there are many.
 fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(NAMES_LISTED_MAX);
-    let mut listed = names.take(NAMES_LISTED_MAX).collect::<Vec<_>>().join(", ");
+    let names = names.take(NAMES_LISTED_MAX).map(harmless);
+    let mut listed = names.collect::<Vec<_>>().join(", ");
     if listed.is_empty() {
         listed.push_str("none");
     }

@@ -14,6 +14,7 @@ use crate::container::{
 };
 use crate::document;
 use crate::failed::Failed;
+use crate::harmless::harmless_json;
 use crate::lines::{Lines, Raw};
 use crate::message::{Dump, Scope};
 use crate::options::{Options, View};
@@ -257,7 +258,7 @@ impl Carried<'_, '_> {
             .map_err(|error| error.to_string())
             .and_then(|message| serde_json::to_string(&message).map_err(|error| error.to_string()));
         match json {
-            Ok(json) => writeln!(self.lines.out, "{json}").map_err(Failed::Write),
+            Ok(json) => writeln!(self.lines.out, "{}", harmless_json(json)).map_err(Failed::Write),
             Err(error) => {
                 let name = schema.pool.message(schema.message).full_name();
                 self.lines

@@ -1,8 +1,8 @@
 //! Documents and trailers: what ends a call, and is text.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
+
+use crate::harmless::harmless;
 
 /// What a document of JSON is.
 pub(crate) fn title(document: &Value) -> &'static str {
@@ -36,17 +36,4 @@ pub(crate) fn trailers(bytes: &[u8]) -> Vec<String> {
     lines
         .map(|line| harmless(&String::from_utf8_lossy(line)))
         .collect()
-}
-
-/// Text that does not drive a terminal.
-pub(crate) fn harmless(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            let _ = write!(safe, "{}", c.escape_default());
-        } else {
-            safe.push(c);
-        }
-    }
-    safe
 }

@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::io::Write;
 
 use crate::failed::Failed;
+use crate::harmless::harmless;
 
 /// Bytes that a line shows; of longer fields these are the first ones.
 pub(crate) const SHOWN_BYTES: usize = 8;
@@ -97,7 +98,7 @@ impl Lines<'_> {
         if self.first_fault.is_none() {
             self.first_fault = Some(format!("at {offset:#x}: {what}"));
         }
-        self.note(offset, depth, format_args!("!! {what}"))
+        self.note(offset, depth, format_args!("!! {}", harmless(what)))
     }
 }
 

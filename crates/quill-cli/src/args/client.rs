@@ -20,7 +20,8 @@ pub(crate) struct ClientArgs {
     /// given several times
     #[arg(long, short = 'H', value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) header: Vec<Metadata>,
-    /// Sent as 'authorization: Bearer TOKEN'
+    /// Sent as 'authorization: Bearer TOKEN'; by bench only to servers that the command
+    /// line or QUILL_URL names
     #[arg(
         long,
         value_name = "TOKEN",

@@ -24,8 +24,11 @@ pub(crate) struct Benchmark {
     pub(crate) payload: GivenPayload,
     /// In place of the command line's.
     pub(crate) protocol: Option<Protocol>,
-    /// Beside the command line's.
+    /// Beside the command line's, and in place of what has the same name there.
     pub(crate) metadata: Metadata,
+    /// Whether the user named the server, beside the file: a token that lies in the
+    /// environment is for no other one.
+    pub(crate) takes_token: bool,
     /// In place of the command line's.
     pub(crate) timeout: Option<Duration>,
     pub(crate) budget: Budget,
@@ -44,8 +47,9 @@ impl Benchmark {
     ) -> Result<Prepared, Failure> {
         let protocol = self.protocol.unwrap_or(client_args.protocol);
         let mut builder = client::builder(client_args, &self.target.base_url)?.protocol(protocol);
-        let mut metadata = client::sent_metadata(client_args)?;
-        metadata.extend(&self.metadata);
+        let token = client_args.token.as_deref().filter(|_| self.takes_token);
+        let mut metadata = self.metadata.clone();
+        metadata.complete(&client::sent_metadata(&client_args.header, token)?);
         let asker = client::build(builder.clone())?;
         let reflection = Reflection::new(asker, metadata.clone());
         let schema = Schema::find(schema_args, &self.target.service, reflection).await?;
@@ -74,6 +78,13 @@ impl Benchmark {
             }),
             builder,
         })
+    }
+
+    /// Whether a token stays here, and nothing else says who calls.
+    pub(crate) fn keeps_token(&self, args: &ClientArgs) -> bool {
+        let says_who = |metadata: &Metadata| metadata.get("authorization").is_some();
+        let is_given = args.token.is_some() && !self.takes_token;
+        is_given && !says_who(&self.metadata) && !args.header.iter().any(says_who)
     }
 
     /// A method of which nothing is known takes one message and answers with one.

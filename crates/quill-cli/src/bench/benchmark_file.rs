@@ -111,6 +111,7 @@ impl Listed {
             .or(server)
             .ok_or("missing field `url`")?;
         let url = url.trim_end_matches('/');
+        let takes_token = server.is_some_and(|server| server.trim_end_matches('/') == url);
         let path = format!("{}/{}", self.service, self.method);
         let target =
             Target::parse(&format!("{url}/{path}"), None).map_err(|error| error.to_string())?;
@@ -122,6 +123,7 @@ impl Listed {
             payload: payload(self.payload, folder),
             protocol: protocol.map_err(|error| format!("protocol: {error}"))?,
             metadata: sent,
+            takes_token,
             timeout: timeout.map_err(|error| format!("timeout: {error}"))?,
             budget,
         })

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use quill_explain::harmless;
 
 use super::latency::Latency;
 use super::load::Load;
@@ -37,7 +38,7 @@ impl Progress {
     /// The next benchmark begins.
     pub(crate) fn begin(&mut self, name: &str, load: &Load) {
         self.begun += 1;
-        let name: String = name.chars().filter(|c| !c.is_control()).collect();
+        let name = harmless(name);
         let place = match self.benchmarks {
             1 => String::new(),
             all => format!("{}/{all} ", self.begun),

@@ -3,6 +3,7 @@
 use std::io::{Write, stderr};
 
 use quill::shutdown_signal;
+use quill_explain::harmless;
 use tokio::sync::watch;
 
 use crate::args::{BaselineArgs, BenchArgs};
@@ -27,6 +28,13 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
     // All that can be wrong is found before the first minute of load.
     let mut prepared = Vec::new();
     for benchmark in &benchmarks {
+        if benchmark.keeps_token(&args.client) {
+            let (name, url) = (&benchmark.name, &benchmark.target.base_url);
+            say(&format!(
+                "{name}: the token is not sent to {url}, which only the file names: --url {url} \
+                 or metadata of the benchmark says who calls"
+            ));
+        }
         prepared.push(benchmark.prepare(&args.client, &args.schema).await?);
     }
     let load = Load::new(&args.load);
@@ -70,6 +78,7 @@ fn ad_hoc(target: &str, server: Option<&str>, input: Option<&str>) -> Result<Ben
         payload,
         protocol: None,
         metadata: quill::Metadata::new(),
+        takes_token: true,
         timeout: None,
         budget: Budget::default(),
     })
@@ -130,7 +139,7 @@ fn all_failed(measured: &Measurement) -> Option<Failure> {
     let name = &measured.name;
     let status = match status {
         Status::UNFINISHED => "the server did not answer in time".to_owned(),
-        status => format!("{}: {message}", status.name()),
+        status => format!("{}: {}", status.name(), harmless(message)),
     };
     Some(Failure::server(format!(
         "every request of {name:?} failed: {status}"
@@ -143,6 +152,5 @@ fn unprinted(error: &std::io::Error) -> Failure {
 
 /// A line for whoever watches; nobody is missed when standard error is closed.
 fn say(line: &str) {
-    let line: String = line.chars().filter(|c| !c.is_control()).collect();
-    let _ = writeln!(stderr().lock(), "{line}");
+    let _ = writeln!(stderr().lock(), "{}", harmless(line));
 }

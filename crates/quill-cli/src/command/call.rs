@@ -28,7 +28,7 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
     }
     let target = Target::parse(target, args.client.url.as_deref())?;
     let client = client::build(client::builder(&args.client, &target.base_url)?)?;
-    let metadata = client::sent_metadata(&args.client)?;
+    let metadata = client::sent_metadata(&args.client.header, args.client.token.as_deref())?;
     let narration = Narration::new(args.verbose);
     narration.way(&args.client, &target);
     let begun = Instant::now();

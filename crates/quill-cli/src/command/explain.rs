@@ -5,7 +5,9 @@ use std::io::{BufWriter, Cursor, ErrorKind, IsTerminal as _, Read, Write as _, s
 use std::sync::Arc;
 
 use quill::Encoding;
-use quill_explain::{Failed, Form, Options, Schema as MessageSchema, Summary, View, explain};
+use quill_explain::{
+    Failed, Form, Options, Schema as MessageSchema, Summary, View, explain, harmless,
+};
 
 use crate::args::{ExplainArgs, Payload};
 use crate::client;
@@ -26,7 +28,7 @@ pub(crate) async fn run(args: ExplainArgs) -> Result<(), Failure> {
     };
     if args.list_types {
         let names = schema.type_names().into_iter();
-        return print(&names.map(|name| name + "\n").collect::<String>());
+        return print(&names.map(|name| harmless(&name) + "\n").collect::<String>());
     }
     let mut options = Options::default();
     options.container = args.container;

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use quill_codegen::Schema;
+use quill_explain::harmless;
 
 use crate::args::GenerateArgs;
 use crate::failure::Failure;
@@ -20,14 +21,15 @@ pub(crate) fn run(args: GenerateArgs) -> Result<(), Failure> {
         files.extend(generated);
         for warning in warnings {
             // Nobody is left to tell when stderr is closed.
-            let _ = writeln!(std::io::stderr(), "warning: {warning}");
+            let _ = writeln!(std::io::stderr(), "warning: {}", harmless(&warning));
         }
     }
     if !check {
         let written = write(&files)?;
         let mut text = String::new();
         for path in &written {
-            text.push_str(&format!("wrote {}\n", path.display()));
+            let path = path.display().to_string();
+            text.push_str(&format!("wrote {}\n", harmless(&path)));
         }
         let same = files.len() - written.len();
         return print(&format!(
@@ -47,7 +49,7 @@ pub(crate) fn run(args: GenerateArgs) -> Result<(), Failure> {
     print(
         &stale
             .iter()
-            .map(|line| format!("{line}\n"))
+            .map(|line| harmless(line) + "\n")
             .collect::<String>(),
     )?;
     let count = stale.len();

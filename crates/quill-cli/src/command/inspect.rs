@@ -1,5 +1,7 @@
 //! `quill call --list`, `--describe` and `--template`: what there is to call.
 
+use quill_explain::harmless;
+
 use crate::args::CallArgs;
 use crate::client;
 use crate::failure::Failure;
@@ -20,8 +22,10 @@ pub(crate) async fn list(args: &CallArgs) -> Result<(), Failure> {
             methods.iter().map(|method| path(method)).collect()
         }
     };
-    lines.push(String::new());
-    print(&lines.join("\n"))
+    for line in &mut lines {
+        *line = harmless(line) + "\n";
+    }
+    print(&lines.concat())
 }
 
 /// Prints what a symbol is, or every service.
@@ -65,10 +69,8 @@ async fn schema(args: &CallArgs, subject: &Subject, symbol: &str) -> Result<Sche
 
 fn reflection(args: &CallArgs, base_url: &str) -> Result<Reflection, Failure> {
     let client = client::build(client::builder(&args.client, base_url)?)?;
-    Ok(Reflection::new(
-        client,
-        client::sent_metadata(&args.client)?,
-    ))
+    let metadata = client::sent_metadata(&args.client.header, args.client.token.as_deref())?;
+    Ok(Reflection::new(client, metadata))
 }
 
 fn server(subject: &Subject) -> Result<&str, Failure> {

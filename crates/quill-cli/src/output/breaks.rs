@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use quill_compat::{Break, Place, RuleSet};
+use quill_explain::{harmless, harmless_json};
 use serde_json::json;
 
 use crate::schema::Loaded;
@@ -28,8 +29,9 @@ impl Breaks<'_> {
         let mut text = String::new();
         for found in self.found {
             let place = self.shown_place(found);
-            let _ = writeln!(text, "{place}: {}: {found}", found.rule.id());
-            let _ = writeln!(text, "  help: {}", found.help);
+            let line = format!("{place}: {}: {found}", found.rule.id());
+            let _ = writeln!(text, "{}", harmless(&line));
+            let _ = writeln!(text, "  help: {}", harmless(&found.help));
         }
         text
     }
@@ -64,7 +66,7 @@ impl Breaks<'_> {
             "new": self.names.1,
             "breaks": breaks.collect::<Vec<_>>(),
         });
-        format!("{document}\n")
+        harmless_json(document.to_string()) + "\n"
     }
 
     /// Commands of GitHub's workflows, which show beside the changed lines.
@@ -109,9 +111,7 @@ impl Breaks<'_> {
 
 /// Text of a command, escaped.
 fn data(text: &str) -> String {
-    text.replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
+    harmless(text).replace('%', "%25")
 }
 
 /// A property of a command, escaped.
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_command_of_a_workflow_is_one_line() {
-        assert_eq!(data("100%\r\na: b"), "100%25%0D%0Aa: b");
+        assert_eq!(data("100%\r\na: b\u{1b}"), r"100%25\r\na: b\u{1b}");
         assert_eq!(property("a:b,c"), "a%3Ab%2Cc");
     }
 }

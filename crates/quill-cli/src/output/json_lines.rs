@@ -3,6 +3,7 @@
 use std::io::{self, StdoutLock, Write};
 
 use buffa_descriptor::DynamicMessage;
+use quill_explain::harmless_json;
 
 use super::colour;
 use super::with_defaults::WithDefaults;
@@ -40,16 +41,17 @@ impl<W: Write> JsonLines<W> {
     pub(crate) fn print(&mut self, message: &DynamicMessage) -> Result<(), PrintError> {
         let mut line = if self.emit_defaults {
             let json = serde_json::to_value(message).map_err(PrintError::Json)?;
-            serde_json::to_vec(&WithDefaults::of(message, &json))
+            serde_json::to_string(&WithDefaults::of(message, &json))
         } else {
-            serde_json::to_vec(message)
+            serde_json::to_string(message)
         }
         .map_err(PrintError::Json)?;
+        line = harmless_json(line);
         if self.is_coloured {
-            line = colour::coloured(&String::from_utf8_lossy(&line)).into_bytes();
+            line = colour::coloured(&line);
         }
-        line.push(b'\n');
-        let written = self.out.write_all(&line);
+        line.push('\n');
+        let written = self.out.write_all(line.as_bytes());
         let written = written.and_then(|()| self.out.flush());
         written.map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => PrintError::Closed,

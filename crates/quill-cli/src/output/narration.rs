@@ -4,6 +4,7 @@ use std::io::{Write, stderr};
 use std::time::{Duration, Instant};
 
 use quill::{Metadata, Method, MethodKind};
+use quill_explain::harmless;
 
 use super::{count, metadata_line, micros};
 use crate::args::ClientArgs;
@@ -54,7 +55,7 @@ impl Narration {
     /// Metadata, a line for each.
     pub(crate) fn metadata(&self, kind: &str, metadata: &Metadata) {
         for (name, value) in metadata.iter() {
-            if name == "authorization" {
+            if is_secret(name) {
                 // What proves who calls has no place on a screen.
                 self.say(&format!(
                     "{kind} {name}: ({} bytes, not shown)",
@@ -89,11 +90,52 @@ impl Narration {
 
     fn say(&self, line: &str) {
         if self.is_wanted {
-            let _ = writeln!(stderr().lock(), "{line}");
+            let _ = writeln!(stderr().lock(), "{}", harmless(line));
         }
     }
 }
 
+/// Whether a name, in lower case, is that of what proves who calls.
+fn is_secret(name: &str) -> bool {
+    const WORDS: [&str; 7] = [
+        "authorization",
+        "cookie",
+        "token",
+        "secret",
+        "password",
+        "key",
+        "apikey",
+    ];
+    name.split(['-', '_', '.'])
+        .any(|word| WORDS.contains(&word))
+}
+
 fn time(time: Duration) -> String {
     micros(time.as_secs_f64() * 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_proves_who_calls_is_known_by_its_name() {
+        for name in [
+            "authorization",
+            "proxy-authorization",
+            "cookie",
+            "set-cookie",
+            "x-api-key",
+            "apikey",
+            "x-amz-security-token",
+            "session_token-bin",
+            "client.secret",
+            "x-password",
+        ] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["x-tenant", "date", "x-monkey", "tokens-left", "secretary"] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
 }

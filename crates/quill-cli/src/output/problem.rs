@@ -7,6 +7,7 @@ use std::time::Instant;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quill::{Code, Deadline, DecodeLimits, Detail, Error};
+use quill_explain::harmless;
 use quill_transport::{TransportError, TransportErrorKind};
 
 use crate::failure::Failure;
@@ -43,7 +44,7 @@ pub(crate) fn call_failure(error: &Error, message: &str, deadline: Option<Deadli
 
 /// Code and message, then a line for each detail.
 pub(crate) async fn describe(error: &Error, schema: &mut Schema) -> String {
-    let mut text = error.to_string();
+    let mut text = harmless(&error.to_string());
     for detail in error.details().iter().take(DETAILS_MAX) {
         let line = match decoded(detail, schema).await {
             Some(json) => format!("{} {json}", detail.type_name),

@@ -7,6 +7,7 @@ use buffa_descriptor::generated::descriptor::{
     DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
     MethodDescriptorProto, ServiceDescriptorProto,
 };
+use quill_explain::harmless;
 
 /// How deep messages are looked for, and shown, in messages.
 const DEPTH_MAX: usize = 32;
@@ -49,7 +50,13 @@ impl Source {
     }
 
     fn line(&mut self, line: &str) {
-        let _ = writeln!(self.text, "{:width$}{line}", "", width = self.depth * 2);
+        let _ = writeln!(
+            self.text,
+            "{:width$}{}",
+            "",
+            harmless(line),
+            width = self.depth * 2
+        );
     }
 
     fn service_or_method(&mut self, service: &ServiceDescriptorProto, method: &str) -> Option<()> {

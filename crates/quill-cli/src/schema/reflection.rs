@@ -5,6 +5,7 @@ use std::time::Duration;
 use buffa_descriptor::generated::descriptor::FileDescriptorProto;
 use futures_util::stream;
 use quill::{BuffaCodec, Code, Deadline, Error, Metadata, Method, QuillClient, Request};
+use quill_explain::harmless;
 use quill_reflection::proto::v1::server_reflection::SERVER_REFLECTION_INFO;
 use quill_reflection::proto::v1::server_reflection_request::MessageRequest;
 use quill_reflection::proto::v1::server_reflection_response::MessageResponse;
@@ -222,7 +223,7 @@ fn failure(error: Unknown) -> Failure {
         )
         .with_hint(HINT),
         Unknown::Failed(error) => {
-            let message = format!("reflection failed: {error}");
+            let message = format!("reflection failed: {}", harmless(&error.to_string()));
             call_failure(&error, &message, None)
         }
         Unknown::Senseless(what) => {
@@ -250,7 +251,7 @@ fn take(files: &mut ReflectionFiles, answer: MessageResponse) -> Result<(), Unkn
                 ..
             } = *error;
             if error_code.cast_unsigned() == Code::NotFound.number() {
-                return Err(Unknown::NotFound(error_message));
+                return Err(Unknown::NotFound(harmless(&error_message)));
             }
             let code = Code::from_number(error_code.cast_unsigned()).unwrap_or(Code::Unknown);
             Err(Unknown::Failed(Error::new(code, error_message)))

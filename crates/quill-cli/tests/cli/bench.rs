@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use quill::Server;
+use quill::{Error, Method, MethodKind, RawCodec, Request, Response, Routes, Server, Service};
 use serde_json::Value as Json;
 
 use crate::shop::{Serving, Shop};
@@ -186,6 +186,67 @@ fn a_rate_is_kept_and_is_that_of_all_together() {
     assert_eq!(row["target_rps"], 100.0);
     let rps = row["rps"].as_f64().unwrap();
     assert!((rps - 100.0).abs() < 20.0, "{row}");
+}
+
+/// Answers with who calls.
+struct Who;
+
+impl Service for Who {
+    fn name(&self) -> &str {
+        "who.v1.Who"
+    }
+
+    fn routes(self, routes: &mut Routes) {
+        let method = Method::named("who.v1.Who", "Am", MethodKind::Unary);
+        routes.unary(
+            &method,
+            RawCodec,
+            RawCodec,
+            |request: Request<bytes::Bytes>| {
+                let values = request.metadata().all("authorization");
+                let values: Vec<_> = values.map(String::from_utf8_lossy).collect();
+                let error = Error::not_found(format!("[{}]", values.join("|")));
+                std::future::ready(Err::<Response<bytes::Bytes>, _>(error))
+            },
+        );
+    }
+}
+
+#[test]
+fn a_token_is_for_servers_that_the_user_names() {
+    let who = Serving::start(Server::builder().service(Who));
+    let url = &who.url;
+    let folder = |keys: &str| {
+        folder(&format!(
+            "benchmarks:\n  - {{service: who.v1.Who, method: Am, {keys}}}\n"
+        ))
+    };
+    let named = folder(&format!("url: '{url}'"));
+    let unnamed = folder("timeout: 5s");
+    let own = folder(&format!("url: '{url}', metadata: {{authorization: file}}"));
+    let other = format!("--url={}", url.replace("127.0.0.1", "localhost"));
+    let same = format!("--url={url}/");
+    let target = format!("{url}/who.v1.Who/Am");
+    let header = "-Hauthorization: header".to_owned();
+    for (folder, args, sent) in [
+        (&named, &[][..], "[]"),
+        (&named, &[&other], "[]"),
+        (&named, &[&same], "[Bearer t0ken]"),
+        (&named, &[&header], "[header]"),
+        (&unnamed, &[&same], "[Bearer t0ken]"),
+        (&unnamed, &[&target], "[Bearer t0ken]"),
+        (&own, &[], "[file]"),
+        (&own, &[&same], "[file]"),
+        (&own, &[&header], "[file]"),
+    ] {
+        let mut command = quill();
+        command.args(["bench", "-c", "1", "-d", "0.1"]).args(args);
+        command.env("QUILL_TOKEN", "t0ken").current_dir(folder);
+        let ran = run(command, b"");
+        assert!(ran.error(4).contains(sent), "{args:?}: {ran:?}");
+        let is_told = ran.stderr.contains("the token is not sent to");
+        assert_eq!(is_told, sent == "[]", "{args:?}: {ran:?}");
+    }
 }
 
 #[test]

@@ -237,3 +237,32 @@ fn what_is_no_schema_is_said() {
         "{rules:?}"
     );
 }
+
+#[test]
+fn names_of_files_drive_no_terminal_and_no_workflow() {
+    use buffa::Message as _;
+    use buffa_descriptor::generated::descriptor::{FileDescriptorProto, FileDescriptorSet};
+    let set = |name: &str| {
+        let file = FileDescriptorProto {
+            name: Some(name.to_owned()),
+            ..Default::default()
+        };
+        let set = FileDescriptorSet {
+            file: vec![file],
+            ..Default::default()
+        };
+        let path = scratch("set.binpb");
+        std::fs::write(&path, set.encode_to_vec()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (old, new) = (set("::error::a\u{1b}[2J\n::error::driven"), set("b"));
+    for format in ["text", "github", "json"] {
+        let ran = compat(Path::new("."), &[&old, &new, "--format", format]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let is_command = |line: &str| {
+            line.trim_start().starts_with("::") && !line.starts_with("::error title=FILE_NO_DELETE")
+        };
+        assert!(!ran.stdout.lines().any(is_command), "{ran:?}");
+        assert!(!ran.stdout.contains('\u{1b}'), "{ran:?}");
+    }
+}

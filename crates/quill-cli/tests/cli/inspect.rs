@@ -58,6 +58,39 @@ fn the_older_reflection_and_files_are_asked_alike() {
 }
 
 #[test]
+fn what_a_server_says_drives_no_terminal_and_no_workflow() {
+    let server = Serving::start(quill::Server::builder().service(Behaviour::Hostile));
+    let mut explain = quill();
+    explain.args(["explain", "0a00", "--list-types", "--server", &server.url]);
+    let mut compat = quill();
+    compat.args(["compat", "--against", &server.url, &server.url]);
+    let hostile = call(&[&server.url, "--list"]);
+    assert_eq!(
+        hostile.lines(),
+        [r"\u{3a}:error::driven", r"\u{1b}[2J\n::error::driven"]
+    );
+    let described = call(&[&format!("{}/a.M", server.url), "--describe"]);
+    assert_eq!(
+        described.lines()[0],
+        r"// a.M, in a.proto\u{1b}[2J\n::error::driven"
+    );
+    for ran in [
+        hostile,
+        described,
+        call(&[&format!("{}/a.B", server.url), "--describe"]),
+        call(&[&server.url, "--describe"]),
+        run(explain, b""),
+        run(compat, b""),
+    ] {
+        for text in [&ran.stdout, &ran.stderr] {
+            let is_command = |line: &str| line.trim_start().starts_with("::");
+            assert!(!text.lines().any(is_command), "{ran:?}");
+            assert!(!text.contains('\u{1b}'), "{ran:?}");
+        }
+    }
+}
+
+#[test]
 fn symbols_are_described_in_the_words_of_their_file() {
     let demo = Demo::start();
     for (symbol, said) in [
@@ -216,15 +249,20 @@ fn the_environment_says_what_the_arguments_leave_out() {
 #[test]
 fn a_call_is_narrated_when_asked_for() {
     let demo = Demo::start();
-    let call = demo
-        .call("echo.v1.EchoService/Expand")
-        .args(["-v", "-H", "x-id: 7"]);
+    let call = demo.call("echo.v1.EchoService/Expand").args([
+        "-v",
+        "-H",
+        "x-id: 7",
+        "-H",
+        "x-api-key: s3cret",
+    ]);
     let ran = call.input(r#"{"message":"a","count":2}"#).run();
     assert_eq!(ran.lines().len(), 2);
     for said in [
         "* quill over HTTP/2 to http://",
         "* echo.v1.EchoService/Expand, server streaming, schema in ",
         "request x-id: 7",
+        "request x-api-key: (6 bytes, not shown)",
         "* first message after ",
         "* 2 messages in ",
     ] {

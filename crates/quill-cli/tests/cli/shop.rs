@@ -11,7 +11,8 @@ use quill::{
 use quill_reflection::proto::v1::server_reflection_request::MessageRequest;
 use quill_reflection::proto::v1::server_reflection_response::MessageResponse;
 use quill_reflection::proto::v1::{
-    FileDescriptorResponse, ServerReflectionRequest, ServerReflectionResponse,
+    ErrorResponse, FileDescriptorResponse, ListServiceResponse, ServerReflectionRequest,
+    ServerReflectionResponse, ServiceResponse,
 };
 use quill_reflection::proto::{v1, v1alpha};
 
@@ -96,6 +97,8 @@ pub(crate) enum Behaviour {
     Garbage,
     /// No answer at all.
     Silent,
+    /// Names and texts that would drive terminals and workflows.
+    Hostile,
 }
 
 impl Service for Behaviour {
@@ -132,6 +135,9 @@ impl Behaviour {
     fn answer(self, request: &ServerReflectionRequest) -> ServerReflectionResponse {
         use buffa::Message;
         use buffa_descriptor::generated::descriptor::{FileDescriptorProto, FileDescriptorSet};
+        if self == Behaviour::Hostile {
+            return hostile_answer(request);
+        }
         let file = match self {
             Behaviour::Garbage => b"\xff\xff".to_vec(),
             Behaviour::Older => {
@@ -168,6 +174,61 @@ impl Behaviour {
             message_response: Some(MessageResponse::from(files)),
             ..Default::default()
         }
+    }
+}
+
+const DRIVING: &str = "\u{1b}[2J\n::error::driven";
+
+/// A list with such a name; a file with such a name; such an error.
+fn hostile_answer(request: &ServerReflectionRequest) -> ServerReflectionResponse {
+    use buffa::Message;
+    use buffa_descriptor::generated::descriptor::field_descriptor_proto::Type;
+    use buffa_descriptor::generated::descriptor::{
+        DescriptorProto, FieldDescriptorProto, FileDescriptorProto,
+    };
+    let answer = match &request.message_request {
+        Some(MessageRequest::ListServices(_)) => {
+            let service = ["::error::driven", DRIVING].map(|name| ServiceResponse {
+                name: name.to_owned(),
+                ..Default::default()
+            });
+            MessageResponse::from(ListServiceResponse {
+                service: service.to_vec(),
+                ..Default::default()
+            })
+        }
+        Some(MessageRequest::FileContainingSymbol(symbol)) if symbol == "a.M" => {
+            let field = FieldDescriptorProto {
+                name: Some("f".to_owned()),
+                number: Some(1),
+                r#type: Some(Type::TYPE_STRING),
+                default_value: Some(DRIVING.to_owned()),
+                ..Default::default()
+            };
+            let file = FileDescriptorProto {
+                name: Some(format!("a.proto{DRIVING}")),
+                package: Some("a".to_owned()),
+                message_type: vec![DescriptorProto {
+                    name: Some("M".to_owned()),
+                    field: vec![field],
+                    ..Default::default()
+                }],
+                ..Default::default()
+            };
+            MessageResponse::from(FileDescriptorResponse {
+                file_descriptor_proto: vec![file.encode_to_vec()],
+                ..Default::default()
+            })
+        }
+        _ => MessageResponse::from(ErrorResponse {
+            error_code: 5,
+            error_message: DRIVING.to_owned(),
+            ..Default::default()
+        }),
+    };
+    ServerReflectionResponse {
+        message_response: Some(answer),
+        ..Default::default()
     }
 }
 

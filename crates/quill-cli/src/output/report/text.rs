@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use quill_explain::harmless;
+
 use super::{Lines, Report, conditions};
 use crate::bench::{Latency, Measurement};
 use crate::output::{bytes, count, micros};
@@ -23,6 +25,7 @@ fn paragraph(measurement: &Measurement) -> String {
     let Measurement {
         name, url, method, ..
     } = measurement;
+    let (name, url) = (harmless(name), harmless(url));
     let conditions = conditions(measurement);
     let (requests, rps) = (count(measurement.requests()), measurement.rps());
     let mut text =
@@ -48,7 +51,7 @@ fn paragraph(measurement: &Measurement) -> String {
         let _ = write!(text, "  {:<18} {requests}, p99 {p99}", status.name());
         if let Some(message) = &tally.message {
             // What a server said must not drive the terminal.
-            let _ = write!(text, ": {}", message.escape_debug());
+            let _ = write!(text, ": {}", harmless(message));
         }
         text.push('\n');
     }
