@@ -28,7 +28,7 @@ impl Metering {
 
     /// A call whose message is awaited.
     pub(crate) fn receiving(&self, request: &RequestParts) -> Unhandled {
-        Unhandled::new(self.known.clone(), request, None)
+        Unhandled::new(self.known.as_ref(), request)
     }
 
     /// The page, where a request of no method is for it.
@@ -38,57 +38,68 @@ impl Metering {
 }
 
 /// A call that has yet to reach the layers, which count it from there on. One that is
-/// dropped before has ended, and is counted here.
+/// dropped before has ended, and is counted here. `None` once it is counted, or is the
+/// layers' to count, or where nothing is.
 #[derive(Debug, Default)]
-pub(crate) struct Unhandled {
-    /// `None` once it is counted, or is the layers' to count.
-    known: Option<KnownMethods>,
+pub(crate) struct Unhandled(Option<Box<Waiting>>);
+
+#[derive(Debug)]
+struct Waiting {
+    known: KnownMethods,
     route: usize,
     deadline: Option<Deadline>,
     /// Since when the layers have not been ready for it.
-    waiting_since: Option<Instant>,
+    queued_since: Option<Instant>,
 }
 
 impl Unhandled {
-    fn new(
-        known: Option<KnownMethods>,
-        request: &RequestParts,
-        waiting_since: Option<Instant>,
-    ) -> Self {
-        Self {
-            known,
-            route: request.route,
-            deadline: request.deadline,
-            waiting_since,
-        }
+    fn new(known: Option<&KnownMethods>, request: &RequestParts) -> Self {
+        let waiting = |known: &KnownMethods| {
+            Box::new(Waiting {
+                known: known.clone(),
+                route: request.route,
+                deadline: request.deadline,
+                queued_since: None,
+            })
+        };
+        Self(known.map(waiting))
     }
 
     /// A call that waits until the layers are ready.
     pub(crate) fn queued(known: Option<&KnownMethods>, request: &RequestParts) -> Self {
-        Self::new(known.cloned(), request, Some(Instant::now()))
+        let mut unhandled = Self::new(known, request);
+        if let Some(waiting) = &mut unhandled.0 {
+            waiting.queued_since = Some(Instant::now());
+        }
+        unhandled
     }
 
     /// The layers have it.
     pub(crate) fn reached(&mut self) {
-        self.known = None;
+        self.0 = None;
     }
 
     /// It ended with this code, unless the layers have it.
     pub(crate) fn ended(&mut self, code: Code) {
-        let Some(known) = self.known.take() else {
-            return;
-        };
-        if let Some(since) = self.waiting_since {
-            known.0.queue.add(since.elapsed());
+        if let Some(waiting) = self.0.take() {
+            waiting.ended(code);
         }
-        known.of(Some(self.route)).refused(code);
+    }
+}
+
+impl Waiting {
+    fn ended(&self, code: Code) {
+        if let Some(since) = self.queued_since {
+            self.known.0.queue.add(since.elapsed());
+        }
+        self.known.of(Some(self.route)).refused(code);
     }
 }
 
 impl Drop for Unhandled {
     fn drop(&mut self) {
-        if self.known.is_some() {
-            self.ended(unfinished(self.deadline));
+        if let Some(waiting) = self.0.take() {
+            waiting.ended(unfinished(waiting.deadline));
         }
     }
 }
