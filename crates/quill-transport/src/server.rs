@@ -198,6 +198,21 @@ impl HttpServer {
 }
 
 impl Settings {
+    /// What every connection starts from.
+    fn connection<S: Service>(self, service: S, drain: watch::Receiver<bool>) -> Connection<S> {
+        Connection {
+            service,
+            tls: self.tls,
+            http2: Arc::new(h2::config(&self.options)),
+            options: Arc::new(self.options),
+            budget: self.budget,
+            connection_bytes_max: self.connection_bytes_max,
+            drain,
+            activity: Activity::new(),
+            counts: self.counts,
+        }
+    }
+
     async fn run<S: Service>(
         self,
         listener: Listener,
@@ -206,17 +221,7 @@ impl Settings {
     ) -> Drained {
         let (drain, draining) = watch::channel(false);
         let connections_max = self.options.connections_max;
-        let template = Connection {
-            service,
-            tls: self.tls,
-            http2: Arc::new(h2::config(&self.options)),
-            options: Arc::new(self.options),
-            budget: self.budget,
-            connection_bytes_max: self.connection_bytes_max,
-            drain: draining,
-            activity: Activity::new(),
-            counts: self.counts,
-        };
+        let template = self.connection(service, draining);
         let mut crowd = Crowd::default();
         // A connection that there is no room for yet.
         let mut waiting: Option<Socket> = None;
