@@ -70,6 +70,9 @@ impl BenchmarkFile {
     /// `folder` is where the files of payloads are looked for.
     fn parse(text: &str, folder: &Path, server: Option<&str>) -> Result<Vec<Benchmark>, String> {
         let yaml: Json = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+        if !yaml.is_object() {
+            return Err("it lists no benchmarks: it begins with \"benchmarks:\"".to_owned());
+        }
         let file: Self = serde_path_to_error::deserialize(yaml).map_err(|error| {
             let path = error.path().to_string();
             format!("{path}: {}", error.into_inner())
@@ -231,6 +234,9 @@ benchmarks:
         };
         for (text, said) in [
             ("benchmarks: []".to_owned(), "no benchmarks"),
+            ("".to_owned(), "it lists no benchmarks"),
+            ("# a".to_owned(), "it lists no benchmarks"),
+            ("a".to_owned(), "it lists no benchmarks"),
             ("benchmarks: 7".to_owned(), "benchmarks: invalid type"),
             ("benchmark: []".to_owned(), "unknown field `benchmark`"),
             ("- a\n- [".to_owned(), "line"),

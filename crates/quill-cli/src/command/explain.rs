@@ -48,6 +48,7 @@ pub(crate) async fn run(args: ExplainArgs) -> Result<(), Failure> {
         Ok(summary) => judge(&summary),
         // Nobody reads any more: a reason to end, not to complain.
         Err(Failed::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(Failed::Write(error)) => Err(Failure::input(format!("standard output: {error}"))),
         Err(error) => Err(Failure::input(error.to_string())
             .with_hint("--form says how the bytes are written: binary, hex or base64")),
     }

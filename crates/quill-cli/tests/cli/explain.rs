@@ -124,3 +124,16 @@ fn large_inputs_take_little_memory() {
         assert!(most < 64 * 1024, "{most} KiB");
     }
 }
+
+/// A full disk is not the fault of the bytes, and no --form helps.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_output_is_said_to_be_one() {
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let ran = quill().args(["explain", "0a00"]).stdout(full).output();
+    let ran = ran.unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("quill: standard output: "), "{said}");
+    assert!(!said.contains("--form"), "{said}");
+}
