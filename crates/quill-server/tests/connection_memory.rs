@@ -9,8 +9,9 @@ use quill_server::Server;
 
 const CONNECTIONS: usize = 50;
 
-/// Bytes of a connection after some calls, and those of a stream on it.
-const IDLE_BYTES_MAX: i64 = 2_950;
+/// Bytes of a connection after some calls, and those of a stream on it. A buffer that the
+/// thread keeps for the next read may be among them: 8 kB, spread over all connections.
+const IDLE_BYTES_MAX: i64 = 3_100;
 const STREAM_BYTES_MAX: i64 = 2_250;
 
 #[test]
