@@ -14,13 +14,26 @@ use quill::DecodeLimits;
 #[path = "../../crates/quill-cli/src/schema/file_set.rs"]
 mod file_set;
 #[allow(dead_code)]
+#[path = "../../crates/quill-cli/src/json_check.rs"]
+mod json_check;
+#[allow(dead_code)]
 #[path = "../../crates/quill-cli/src/message_type.rs"]
 mod message_type;
 #[allow(dead_code)]
 #[path = "../../crates/quill-cli/src/schema/reflection_files.rs"]
 mod reflection_files;
+#[path = "../../crates/quill-cli/src/output/template.rs"]
+mod template;
 #[path = "../../crates/quill-cli/src/schema/unknown_any.rs"]
 mod unknown_any;
+#[allow(dead_code)]
+#[path = "../../crates/quill-cli/src/output/with_defaults.rs"]
+mod with_defaults;
+
+/// As the command names it.
+mod output {
+    pub(crate) use crate::template::template;
+}
 
 use message_type::MessageType;
 
