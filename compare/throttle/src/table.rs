@@ -114,7 +114,7 @@ impl Pair {
             let (ours, theirs, goal) = (ours[index], theirs[index], self.goals[index]);
             // Throughput is the inverse of time.
             let value = match goal {
-                Goal::AtMost(_) => ours / theirs,
+                Goal::AtMost(_) | Goal::None => ours / theirs,
                 Goal::AtLeast(_) => theirs / ours,
             };
             if value.is_finite() {
