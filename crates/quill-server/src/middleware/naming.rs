@@ -34,6 +34,14 @@ impl Named {
         }
     }
 
+    pub(super) fn is_of(&self, method: &Method) -> bool {
+        match self {
+            Self::Method(path) => method.path() == path,
+            Self::Service(name) => method.service() == name,
+            Self::Others => true,
+        }
+    }
+
     /// What is wrong with a name that none of these methods has.
     fn mistake(&self, routes: &Routes) -> Option<String> {
         let is_service = |name: &str| {
@@ -66,6 +74,23 @@ impl Named {
             }
         }
     }
+}
+
+/// Which of these methods are named, by the number of their route.
+///
+/// # Errors
+/// A name that none of them has; `what` names it.
+pub(crate) fn named(
+    what: &str,
+    paths: &[String],
+    routes: &Routes,
+) -> Result<Vec<bool>, ServeError> {
+    let names: Vec<Named> = paths.iter().map(|path| Named::read(path)).collect();
+    if let Some(mistake) = names.iter().find_map(|name| name.mistake(routes)) {
+        return Err(ServeError::setting(format!("{what} names {mistake}")));
+    }
+    let is_named = |method: &Method| names.iter().any(|name| name.is_of(method));
+    Ok(routes.methods().map(is_named).collect())
 }
 
 /// The path of a method, whose leading `/` may be missing.

@@ -58,7 +58,19 @@ impl All<'_> {
         writeln!(out, "{name} {}", self.connections.accepted())?;
         let name = "quill_server_open_connections";
         head(out, name, "gauge", "Connections that are open.")?;
-        writeln!(out, "{name} {}", self.connections.open())
+        writeln!(out, "{name} {}", self.connections.open())?;
+        let name = "quill_server_refused_connections_total";
+        let help = "Connections closed at once: their address had as many as it may.";
+        head(out, name, "counter", help)?;
+        writeln!(out, "{name} {}", self.connections.refused())?;
+        let name = "quill_server_displaced_connections_total";
+        let help = "Connections at rest that were cut to make room for others.";
+        head(out, name, "counter", help)?;
+        writeln!(out, "{name} {}", self.connections.displaced())?;
+        let name = "quill_server_aged_connections_total";
+        let help = "Connections whose peer was told to go for their age.";
+        head(out, name, "counter", help)?;
+        writeln!(out, "{name} {}", self.connections.aged())
     }
 
     fn write_limiters(&self, out: &mut String) -> fmt::Result {
