@@ -12,7 +12,7 @@ use crate::error::ServeError;
 use crate::routes::Routes;
 
 /// What a path in a layer's settings names; the leading `/` may be missing.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// `/package.Service/Method`: the path of a method.
     Method(String),
