@@ -51,6 +51,11 @@ const NAMED: &[(&str, &str, &str)] = &[
         "RESERVED_PREFIXES",
         "names that an application may set in no protocol, since any of them may carry the call",
     ),
+    (
+        "crates/quill-server/src/middleware/concurrency/settings.rs",
+        "const HEALTH",
+        "the package of the standard health service, whatever protocol carries it",
+    ),
 ];
 
 const MACHINE_FOLDERS: &[&str] = &["root", "home", "work"];

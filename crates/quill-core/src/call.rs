@@ -48,7 +48,7 @@ pub struct RequestParts {
     pub encoding: MessageEncoding,
     /// Fires when the call is over; set by the server.
     pub cancellation: Option<Cancellation>,
-    /// Fires when the server begins to drain; set by the server.
+    /// Fires when the server is asked to end; set by the server.
     pub draining: Option<Cancellation>,
     /// Values that middleware set.
     pub extensions: Extensions,
@@ -153,8 +153,8 @@ impl<T> Request<T> {
             .clone()
     }
 
-    /// Fires when the server begins to drain: for streams that would go on for
-    /// ever, so that they end and let it.
+    /// Fires when the server is asked to end, before its drain: for streams that would
+    /// go on for ever, so that they end and let it.
     pub fn draining(&mut self) -> Cancellation {
         self.parts
             .draining
@@ -218,6 +218,7 @@ pub struct Response<T> {
     message: T,
     metadata: Metadata,
     trailers: Metadata,
+    is_uncompressed: bool,
 }
 
 impl<T> Response<T> {
@@ -232,7 +233,23 @@ impl<T> Response<T> {
             message,
             metadata,
             trailers,
+            is_uncompressed: false,
         }
+    }
+
+    /// Has none of its messages compressed, whatever the caller accepts: for an answer
+    /// that holds a secret beside what the caller chose, whose length would tell of it
+    /// once compressed (BREACH). A layer that makes another answer of its parts must say
+    /// so again; one that maps it need not.
+    #[must_use]
+    pub fn without_compression(mut self) -> Self {
+        self.is_uncompressed = true;
+        self
+    }
+
+    /// Whether [`without_compression`](Self::without_compression) was said.
+    pub fn is_uncompressed(&self) -> bool {
+        self.is_uncompressed
     }
 
     /// The message, the leading and the trailing metadata.
@@ -257,7 +274,24 @@ impl<T> Response<T> {
 
     /// The same metadata with another message.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Response<U> {
-        Response::from_parts(f(self.message), self.metadata, self.trailers)
+        let (message, rest) = self.split();
+        Response {
+            message: f(message),
+            metadata: rest.metadata,
+            trailers: rest.trailers,
+            is_uncompressed: rest.is_uncompressed,
+        }
+    }
+
+    /// The message, and all else.
+    pub(crate) fn split(self) -> (T, Response<()>) {
+        let rest = Response {
+            message: (),
+            metadata: self.metadata,
+            trailers: self.trailers,
+            is_uncompressed: self.is_uncompressed,
+        };
+        (self.message, rest)
     }
 
     /// Metadata that leaves before the first message.

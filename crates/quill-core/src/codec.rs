@@ -126,6 +126,12 @@ pub trait Outgoing {
 
     /// As [`Codec::encoded`].
     fn encoded(&self, format: Format) -> Option<Bytes>;
+
+    /// Whether it may be compressed where that is agreed on. What wraps a message must
+    /// say what the message says.
+    fn may_compress(&self) -> bool {
+        true
+    }
 }
 
 /// A message and the codec that writes it.

@@ -98,10 +98,7 @@ impl<T> Outlet<T> {
         S: Stream<Item = Result<T, Error>>,
     {
         let (stream, head) = match answer {
-            Ok(response) => {
-                let (stream, metadata, trailers) = response.into_parts();
-                (stream, Response::from_parts((), metadata, trailers))
-            }
+            Ok(response) => response.split(),
             Err(error) => return self.put(Answer::Head(Err(error))),
         };
         self.put(Answer::Head(Ok(head)));

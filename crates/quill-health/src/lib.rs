@@ -2,7 +2,9 @@
 //!
 //! [`server`] makes a service that says the server as a whole is serving;
 //! [`reporter`] also gives a [`HealthReporter`] with which the application sets
-//! the status of each service.
+//! the status of each service. A server that is asked to end says of all of them that
+//! they are not serving, from then on until it has drained: load balancers look
+//! elsewhere, and nobody needs to tell it.
 //!
 //! ```
 //! let (health, reporter) = quill_health::reporter();

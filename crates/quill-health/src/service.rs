@@ -36,10 +36,12 @@ pub fn reporter() -> (HealthServer, HealthReporter) {
 impl Health for HealthService {
     async fn check(
         &self,
-        request: Request<HealthCheckRequest>,
+        mut request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Error> {
+        let is_draining = request.draining().is_cancelled();
         let service = &request.message().service;
         match self.0.status(service) {
+            Some(_) if is_draining => Ok(answer(ServingStatus::NOT_SERVING).into()),
             Some(status) => Ok(answer(serving(Some(status))).into()),
             None => Err(Error::not_found(format!(
                 "the health of service {service:?} is not known here"
@@ -76,10 +78,18 @@ struct Watching {
 }
 
 impl Watching {
-    /// Waits for a status that is not the one told last. A server that drains is
-    /// not left waiting: the watcher is told to look elsewhere, and to come back.
+    /// Waits for a status that is not the one told last. Of a server that is asked to
+    /// end nothing is serving any more; a watcher that was told so is not left waiting,
+    /// but told to look elsewhere, and to come back.
     async fn next(mut self) -> Result<Option<(HealthCheckResponse, Self)>, Error> {
         loop {
+            if self.draining.is_cancelled() {
+                let told = self.told.replace(Some(Status::NotServing));
+                if self.statuses.borrow().is_none() || told == self.told {
+                    return Err(Error::unavailable("the server is shutting down"));
+                }
+                return Ok(Some((answer(ServingStatus::NOT_SERVING), self)));
+            }
             let status = *self.statuses.borrow_and_update();
             if self.told != Some(status) {
                 self.told = Some(status);
@@ -88,11 +98,8 @@ impl Watching {
             let mut draining = pin!(self.draining.cancelled());
             let changed = pin!(self.statuses.changed());
             match select(draining.as_mut(), changed).await {
-                Either::Left(_) => {
-                    return Err(Error::unavailable("the server is shutting down"));
-                }
                 Either::Right((Err(_), _)) => return Ok(None),
-                Either::Right((Ok(()), _)) => {}
+                Either::Left(_) | Either::Right((Ok(()), _)) => {}
             }
         }
     }

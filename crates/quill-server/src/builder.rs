@@ -1,5 +1,8 @@
 //! A server's settings.
 
+mod connections;
+mod ending;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +19,14 @@ use tower_layer::{Identity, Layer, Stack as LayerStack};
 
 use crate::cors::Cors;
 use crate::dispatch::{Allowed, Dispatch, Fallback};
+use crate::ending::{Drain, Flushes};
 use crate::error::ServeError;
 use crate::handler::Handler;
 use crate::http_service::{BoxHttpService, Front, HttpLayer, HttpService};
 use crate::middleware::metrics::{MetricsCollector, MetricsLayer, MetricsPage, MetricsSettings};
-use crate::middleware::naming::build_for;
+use crate::middleware::naming::{build_for, named};
 use crate::routes::{Routes, Service};
-use crate::server::{BoundServer, Drain};
+use crate::server::BoundServer;
 use crate::stack::{Handlers, RpcLayers, Stack};
 
 /// How long a drain may take before what is left is cut.
@@ -58,6 +62,9 @@ struct Settings {
     transport: Option<ServerOptions>,
     tls: Option<ServerTls>,
     drain_limit: Option<Duration>,
+    drain_delay: Option<Duration>,
+    flushes: Flushes,
+    uncompressed: Vec<String>,
     metrics: MetricsSettings,
     cores: Option<usize>,
 }
@@ -80,6 +87,9 @@ impl ServerBuilder {
                 transport: None,
                 tls: None,
                 drain_limit: None,
+                drain_delay: None,
+                flushes: Flushes::default(),
+                uncompressed: Vec::new(),
                 metrics: MetricsSettings::default(),
                 cores: None,
             },
@@ -249,6 +259,17 @@ impl<L> ServerBuilder<L> {
         self
     }
 
+    /// Sends the answers of a method, by its path (`/package.Service/Method`), or of all
+    /// methods of a service (`/package.Service/*`), as they are, whoever accepts what:
+    /// for those that hold a secret beside what a caller chose, whose length would tell
+    /// of it once compressed (BREACH). A server without such a method is not built. A
+    /// single answer says so by
+    /// [`Response::without_compression`](quill_core::Response::without_compression).
+    pub fn without_compression(mut self, path: impl Into<String>) -> Self {
+        self.settings.uncompressed.push(path.into());
+        self
+    }
+
     /// Messages of fewer bytes are sent as they are; 1 KiB by default.
     pub fn compress_bytes_min(mut self, bytes: usize) -> Self {
         self.settings.wire.compress_bytes_min = bytes;
@@ -268,12 +289,6 @@ impl<L> ServerBuilder<L> {
         self
     }
 
-    /// Limits and timeouts of the connections.
-    pub fn transport(mut self, options: ServerOptions) -> Self {
-        self.settings.transport = Some(options);
-        self
-    }
-
     /// Serves on so many threads, each with a runtime and a listening TCP socket of its
     /// own, in place of the runtime that [`bind`](Self::bind) is called in; as many as
     /// `std::thread::available_parallelism` gives are usual. The kernel spreads
@@ -281,12 +296,6 @@ impl<L> ServerBuilder<L> {
     /// out [`ServerOptions::connections_max`].
     pub fn per_core(mut self, cores: usize) -> Self {
         self.settings.cores = Some(cores);
-        self
-    }
-
-    /// How long calls may go on once the server drains; 10 s unless set.
-    pub fn drain_limit(mut self, limit: Duration) -> Self {
-        self.settings.drain_limit = Some(limit);
         self
     }
 }
@@ -330,6 +339,8 @@ impl<L: RpcLayers> ServerBuilder<L> {
             http = http.with_tls(tls);
         }
         let drain = Drain {
+            delay: self.settings.drain_delay.unwrap_or_default(),
+            flushes: std::mem::take(&mut self.settings.flushes),
             limit: self.settings.drain_limit.unwrap_or(DRAIN_LIMIT_DEFAULT),
             begun: Cancellation::new(),
         };
@@ -351,12 +362,17 @@ impl<L: RpcLayers> ServerBuilder<L> {
     /// # Errors
     /// A setting out of its bounds, and one of what that other server does: TLS,
     /// connections and their limits, the drain.
-    pub fn into_http_service(self) -> Result<HttpService, ServeError> {
+    pub fn into_http_service(mut self) -> Result<HttpService, ServeError> {
         self.settings.check()?;
         let others = [
             ("tls", self.settings.tls.is_some()),
-            ("transport", self.settings.transport.is_some()),
+            (
+                "transport, or a line for one of its options,",
+                self.settings.transport.is_some(),
+            ),
             ("drain_limit", self.settings.drain_limit.is_some()),
+            ("drain_delay", self.settings.drain_delay.is_some()),
+            ("on_shutdown", !self.settings.flushes.is_empty()),
             ("per_core", self.settings.cores.is_some()),
             (
                 CONNECTION_HELD_BYTES_MAX,
@@ -392,8 +408,10 @@ impl<L: RpcLayers> ServerBuilder<L> {
             receive_timeout,
             timeout_max,
             metrics,
+            uncompressed,
             ..
         } = self.settings;
+        let uncompressed = named("without_compression", &uncompressed, &routes)?;
         let known = metrics.known(&routes, wire.send_bytes_max);
         let routes = Arc::new(routes);
         let handlers = Handlers(Arc::clone(&routes));
@@ -413,7 +431,9 @@ impl<L: RpcLayers> ServerBuilder<L> {
             timeout_max,
         };
         let dispatch = Dispatch::new(routes, stack, wire, allowed, draining, fallback);
-        Ok(dispatch.with_metering(metering))
+        Ok(dispatch
+            .with_metering(metering)
+            .with_uncompressed(uncompressed))
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use quill_core::compression::Encoding;
 use quill_core::{Budget, Cancellation, Code, Error, ResponseHead, SharedHead};
 use quill_exchange::{SendBody, WholeBody};
 use quill_transport::{
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     /// Fires when the server begins to drain.
     pub(crate) draining: Cancellation,
     pub(crate) metering: Metering,
+    /// Whose answers are never compressed, by the number of the route.
+    uncompressed: Vec<bool>,
 }
 
 /// What a request's head says: which of the routes it takes, as which call.
@@ -87,6 +90,7 @@ impl Dispatch {
             draining,
             fallback,
             metering: Metering::default(),
+            uncompressed: Vec::new(),
         }))
     }
 
@@ -94,6 +98,14 @@ impl Dispatch {
     pub(crate) fn with_metering(mut self, metering: Metering) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.0) {
             shared.metering = metering;
+        }
+        self
+    }
+
+    /// Compresses no answer of these routes. To be set before it is cloned.
+    pub(crate) fn with_uncompressed(mut self, uncompressed: Vec<bool>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.0) {
+            shared.uncompressed = uncompressed;
         }
         self
     }
@@ -181,6 +193,9 @@ impl Shared {
         };
         if let Err(error) = valid {
             return Err(Unopened::Wrong(Box::new((call, error)), index));
+        }
+        if self.uncompressed.get(index) == Some(&true) {
+            call.send = Encoding::Identity;
         }
         if head.is_kept() {
             call.metadata.share();

@@ -23,6 +23,7 @@ use tokio::time::Sleep;
 use crate::dispatch::{AnswerFuture, Opened, ReplyBody, Shared, at_once, take_head, whole};
 use crate::handler::HandlerFuture;
 use crate::middleware::metrics::Unhandled;
+use crate::uncompressed;
 
 /// A call whose head was read: what its handler is given, and what it goes by.
 pub(crate) struct Opening<'h> {
@@ -194,7 +195,7 @@ impl Terms {
     ) -> HttpResponse<ReplyBody> {
         let mut encoder = call.encoder(Side::Server);
         let mut out = Out::new();
-        match result.map(Response::into_parts) {
+        match result.map(|response| uncompressed::heed(response).into_parts()) {
             Ok((Reply::One(message), metadata, trailers)) => {
                 encoder.unary(Ok(&*message), &metadata, &trailers, &mut out);
             }
@@ -278,7 +279,7 @@ impl Exchange {
             let request = Request::from_parts(incoming, parts);
             unhandled.reached();
             let response = shared.stack.handle(request).await?;
-            let (reply, metadata, mut trailers) = response.into_parts();
+            let (reply, metadata, mut trailers) = uncompressed::heed(response).into_parts();
             trailers.extend(&metadata);
             let messages: Pin<Box<dyn Outbound>> = match reply {
                 Reply::One(message) => Box::pin(UnaryOutbound::new(message)),

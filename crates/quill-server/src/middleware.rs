@@ -7,5 +7,6 @@ mod gate;
 pub(crate) mod naming;
 
 pub mod auth;
+pub mod concurrency;
 pub mod metrics;
 pub mod rate_limit;

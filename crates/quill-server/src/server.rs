@@ -3,12 +3,12 @@
 use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use quill_core::{Budget, Cancellation};
+use quill_core::Budget;
 use quill_transport::{Drained, HttpServer, Listener, Running};
 
 use crate::builder::ServerBuilder;
+use crate::ending::Drain;
 use crate::error::ServeError;
 use crate::http_service::Front;
 use crate::middleware::metrics::PageService;
@@ -46,15 +46,6 @@ pub struct BoundServer {
     metrics: Option<(HttpServer, PageService)>,
 }
 
-/// How a server ends.
-#[derive(Debug)]
-pub(crate) struct Drain {
-    /// How long calls may go on.
-    pub(crate) limit: Duration,
-    /// Fires when the drain begins.
-    pub(crate) begun: Cancellation,
-}
-
 impl BoundServer {
     pub(crate) fn new(http: HttpServer, front: Front, budget: Budget, drain: Drain) -> Self {
         Self {
@@ -79,8 +70,11 @@ impl BoundServer {
         self.http.local_addresses().first().copied()
     }
 
-    /// Serves until `signal` resolves; then it accepts no more, lets the calls
-    /// that are under way end, and cuts what is left at the drain limit.
+    /// Serves until `signal` resolves, and then ends well: its health becomes
+    /// `NOT_SERVING`, the [delay](ServerBuilder::drain_delay) passes, it accepts no more,
+    /// tells its peers to go, lets the calls that are under way end, cuts what is left at
+    /// the [limit](ServerBuilder::drain_limit), and
+    /// [flushes](ServerBuilder::on_shutdown).
     ///
     /// # Errors
     /// None today: what breaks while serving is a connection's own matter.
@@ -154,42 +148,13 @@ impl RunningServer {
         self.metrics.as_ref()?.local_addr()
     }
 
-    /// Drains as [`BoundServer::serve_until`] does. Metrics can be read until the
-    /// drain is done.
+    /// Drains as [`BoundServer::serve_until`] does. Metrics can be read until all
+    /// is done.
     pub async fn shutdown(self) -> Drained {
-        self.drain.begun.cancel();
+        self.drain.begin().await;
         let drained = self.running.shutdown(self.drain.limit).await;
+        self.drain.flushes.run().await;
         drop(self.metrics);
         drained
     }
-}
-
-/// Resolves when the process is asked to end: SIGINT or SIGTERM, Ctrl-C on Windows.
-pub async fn shutdown_signal() {
-    let interrupt = async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            // No handler could be set: then no such signal is seen.
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        () = interrupt => {}
-        () = terminated() => {}
-    }
-}
-
-#[cfg(unix)]
-async fn terminated() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut signals) => {
-            signals.recv().await;
-        }
-        Err(_) => std::future::pending().await,
-    }
-}
-
-#[cfg(not(unix))]
-async fn terminated() {
-    std::future::pending().await
 }

@@ -1,6 +1,7 @@
 //! The server's half: from bound sockets to a [`Service`] and back.
 
 mod activity;
+mod age;
 mod connection;
 mod core;
 mod counts;
@@ -8,6 +9,7 @@ mod crowd;
 mod delivery;
 mod h2;
 mod options;
+mod per_ip;
 mod responder;
 mod unread;
 
@@ -35,6 +37,7 @@ use crate::tls::ServerTls;
 use activity::Activity;
 use connection::Connection;
 use crowd::Crowd;
+use per_ip::{PerIp, Place};
 
 /// What errors call the bound of a connection's budget.
 pub const CONNECTION_HELD_BYTES_MAX: &str = "connection_held_bytes_max";
@@ -67,6 +70,8 @@ struct Settings {
     budget: Option<Budget>,
     connection_bytes_max: usize,
     counts: Option<ConnectionCounts>,
+    /// `None` where addresses have as many as they like.
+    per_ip: Option<PerIp>,
 }
 
 impl HttpServer {
@@ -111,6 +116,7 @@ impl HttpServer {
                 budget: None,
                 connection_bytes_max: usize::MAX,
                 counts: None,
+                per_ip: None,
             },
         }
     }
@@ -121,6 +127,7 @@ impl HttpServer {
     /// One of them is out of its bounds.
     pub fn with_options(mut self, options: ServerOptions) -> Result<Self, OptionsError> {
         options.check()?;
+        self.settings.per_ip = options.connections_per_ip_max.map(PerIp::new);
         self.settings.options = options;
         Ok(self)
     }
@@ -199,17 +206,36 @@ impl HttpServer {
 
 impl Settings {
     /// What every connection starts from.
-    fn connection<S: Service>(self, service: S, drain: watch::Receiver<bool>) -> Connection<S> {
+    fn connection<S: Service>(&self, service: S, drain: watch::Receiver<bool>) -> Connection<S> {
         Connection {
             service,
-            tls: self.tls,
+            tls: self.tls.clone(),
             http2: Arc::new(h2::config(&self.options)),
-            options: Arc::new(self.options),
-            budget: self.budget,
+            options: Arc::new(self.options.clone()),
+            budget: self.budget.clone(),
             connection_bytes_max: self.connection_bytes_max,
             drain,
             activity: Activity::new(),
-            counts: self.counts,
+            counts: self.counts.clone(),
+            place: None,
+        }
+    }
+
+    /// Its place among those of its address, where these are counted; `Err` when it may
+    /// not have one.
+    fn place(&self, socket: &Socket) -> Result<Option<Arc<Place>>, ()> {
+        let (Some(per_ip), Some(address)) = (&self.per_ip, socket.peer_address()) else {
+            return Ok(None);
+        };
+        match per_ip.admit(address) {
+            Some(place) => Ok(Some(Arc::new(place))),
+            None => {
+                tracing::debug!(%address, "an address has as many connections as it may");
+                if let Some(counts) = &self.counts {
+                    counts.note_refused();
+                }
+                Err(())
+            }
         }
     }
 
@@ -222,21 +248,22 @@ impl Settings {
         let (drain, draining) = watch::channel(false);
         let connections_max = self.options.connections_max;
         let template = self.connection(service, draining);
-        let mut crowd = Crowd::default();
+        let mut crowd = Crowd::new(self.counts.clone());
         // A connection that there is no room for yet.
-        let mut waiting: Option<Socket> = None;
+        let mut waiting: Option<(Socket, Option<Arc<Place>>)> = None;
         let mut paused: Option<Instant> = None;
         let mut turn: usize = 0;
         let limit = loop {
             if paused.is_none()
-                && let Some(socket) = waiting.take()
+                && let Some((socket, place)) = waiting.take()
             {
                 if crowd.len() < connections_max {
                     let mut connection = Box::new(template.clone());
                     connection.activity = Activity::new();
+                    connection.place = place;
                     crowd.admit(connection.activity.clone(), connection.serve(socket));
                 } else {
-                    waiting = Some(socket);
+                    waiting = Some((socket, place));
                     if !crowd.make_room() {
                         paused = Some(Instant::now() + ACCEPT_PAUSE);
                     }
@@ -255,7 +282,8 @@ impl Settings {
                 accepted = poll_fn(|cx| listener.poll_accept(turn, cx)), if may_accept => match accepted {
                     Ok(socket) => {
                         turn = turn.wrapping_add(1);
-                        waiting = Some(socket);
+                        // Who may not have one more is gone with its socket.
+                        waiting = self.place(&socket).ok().map(|place| (socket, place));
                     }
                     Err(error) if is_of_the_peer(&error) => {}
                     Err(error) => {

@@ -52,7 +52,8 @@ pub(crate) fn pack(packing: &Packing, message: &dyn Outgoing) -> Result<Packed, 
         }
     };
     check_send_size(plain.len(), packing.bytes_max)?;
-    if !packing.may_compress() || plain.len() < packing.compress_bytes_min {
+    let is_worth_it = plain.len() >= packing.compress_bytes_min;
+    if !packing.may_compress() || !is_worth_it || !message.may_compress() {
         return Ok(Packed {
             bytes: plain,
             compressed: false,

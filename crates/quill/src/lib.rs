@@ -57,7 +57,7 @@ pub use quill_server::{
 
 /// What stands before handlers in production.
 #[cfg(feature = "server")]
-pub use quill_server::{auth, metrics, rate_limit};
+pub use quill_server::{auth, concurrency, metrics, rate_limit};
 
 pub use quill_transport::{
     ClientOptions, Drained, Http2Engine, HttpVersions, Listener, ServerOptions, TransportError,

@@ -1,11 +1,8 @@
 //! `quill demo`: example services to call.
 
-use std::future::Future;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use quill::{Cors, ServeError, Server, shutdown_signal};
@@ -41,8 +38,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
         .await
         .map_err(|error| not_served(&error))?;
     // Whoever sees the port may send a signal at once: it must be heard by then.
-    let mut signal = pin!(shutdown_signal());
-    let asked = std::future::poll_fn(|cx| Poll::Ready(signal.as_mut().poll(cx).is_ready())).await;
+    let signal = shutdown_signal();
     let running = server.start();
     match running.local_addr() {
         Some(address) => {
@@ -56,9 +52,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
             args.listen
         )),
     }
-    if !asked {
-        signal.await;
-    }
+    signal.await;
     running.shutdown().await;
     Ok(())
 }

@@ -10,6 +10,7 @@
 //! which are added up when somebody asks.
 
 mod collector;
+mod concurrency;
 mod future;
 mod layer;
 mod limiter;
@@ -25,6 +26,7 @@ mod streams;
 pub use collector::{MetricsCollector, MetricsSnapshot};
 pub use page::MetricsPage;
 
+pub(crate) use concurrency::{ConcurrencyCounts, Shed};
 pub(crate) use layer::MetricsLayer;
 pub(crate) use limiter::LimiterCounts;
 pub(crate) use metering::{Metering, Unhandled};

@@ -12,7 +12,7 @@ use crate::error::ServeError;
 use crate::routes::Routes;
 
 /// What a path in a layer's settings names; the leading `/` may be missing.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// `/package.Service/Method`: the path of a method.
     Method(String),
@@ -31,6 +31,14 @@ impl Named {
         match name.strip_suffix("/*") {
             Some(service) => Self::Service(service.to_owned()),
             None => Self::Method(method_path(name)),
+        }
+    }
+
+    pub(super) fn is_of(&self, method: &Method) -> bool {
+        match self {
+            Self::Method(path) => method.path() == path,
+            Self::Service(name) => method.service() == name,
+            Self::Others => true,
         }
     }
 
@@ -66,6 +74,23 @@ impl Named {
             }
         }
     }
+}
+
+/// Which of these methods are named, by the number of their route.
+///
+/// # Errors
+/// A name that none of them has; `what` names it.
+pub(crate) fn named(
+    what: &str,
+    paths: &[String],
+    routes: &Routes,
+) -> Result<Vec<bool>, ServeError> {
+    let names: Vec<Named> = paths.iter().map(|path| Named::read(path)).collect();
+    if let Some(mistake) = names.iter().find_map(|name| name.mistake(routes)) {
+        return Err(ServeError::setting(format!("{what} names {mistake}")));
+    }
+    let is_named = |method: &Method| names.iter().any(|name| name.is_of(method));
+    Ok(routes.methods().map(is_named).collect())
 }
 
 /// The path of a method, whose leading `/` may be missing.

@@ -17,10 +17,12 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::activity::{Activity, Due, Limits, Watched};
+use super::age::{Age, Aged};
 use super::counts::ConnectionCounts;
 use super::delivery::Exchanges;
 use super::h2::Session;
 use super::options::{HttpVersions, ServerOptions};
+use super::per_ip::Place;
 use super::responder::Responder;
 use crate::body::LINGER_TIMEOUT;
 use crate::bounds::Http2Engine;
@@ -53,6 +55,8 @@ pub(super) struct Connection<S> {
     pub(super) counts: Option<ConnectionCounts>,
     /// This connection's own.
     pub(super) activity: Arc<Activity>,
+    /// Its place among those of its address, where these are counted.
+    pub(super) place: Option<Arc<Place>>,
 }
 
 /// A connection that is ready for HTTP.
@@ -65,7 +69,8 @@ struct Opened {
 
 impl<S: Service> Connection<S> {
     /// Serves one connection to its end.
-    pub(super) async fn serve(self: Box<Self>, socket: Socket) {
+    pub(super) async fn serve(mut self: Box<Self>, socket: Socket) {
+        let _place = self.place.take();
         let _counted = self.counts.as_ref().map(ConnectionCounts::count);
         let mut drain = self.drain.clone();
         let opened = tokio::select! {
@@ -186,6 +191,8 @@ impl<S: Service> Connection<S> {
                 write: self.options.write_timeout,
             },
             drain: self.drain,
+            age: Age::new(&self.options),
+            counts: self.counts,
         };
         if driver.run(&mut connection).await.is_break() {
             return;
@@ -204,11 +211,12 @@ impl<S: Service> Connection<S> {
             http2,
             drain,
             activity,
+            counts,
             ..
         } = self;
         let Opened { ahead, io, peer } = opened;
         let caller = (peer, budget, activity);
-        let session = Session::new(io, ahead, service, caller, (options, http2));
+        let session = Session::new(io, ahead, service, caller, (options, http2, counts));
         (Box::new(session), drain)
     }
 
@@ -242,6 +250,8 @@ impl<S: Service> Connection<S> {
                 write: options.write_timeout,
             },
             drain: self.drain,
+            age: Age::new(&self.options),
+            counts: self.counts,
         };
         let _ = driver.run(&mut connection).await;
     }
@@ -308,6 +318,9 @@ struct Driver {
     activity: Arc<Activity>,
     limits: Limits,
     drain: watch::Receiver<bool>,
+    /// `None` where it may become as old as it likes.
+    age: Option<Age>,
+    counts: Option<ConnectionCounts>,
 }
 
 impl Driver {
@@ -324,6 +337,17 @@ impl Driver {
             if !finishing && drain.as_mut().poll(cx).is_ready() {
                 finishing = true;
                 Pin::new(&mut *connection).finish();
+            }
+            match self.poll_age(cx) {
+                Poll::Ready(Aged::Leave) if !finishing => {
+                    finishing = true;
+                    if let Some(counts) = &self.counts {
+                        counts.note_aged();
+                    }
+                    Pin::new(&mut *connection).finish();
+                }
+                Poll::Ready(Aged::Cut) => return Poll::Ready(Break(())),
+                Poll::Ready(Aged::Leave) | Poll::Pending => {}
             }
             match Pin::new(&mut *connection).poll(cx) {
                 Poll::Ready(Ok(())) => return Poll::Ready(Continue(())),
@@ -347,6 +371,13 @@ impl Driver {
             }
         })
         .await
+    }
+
+    fn poll_age(&mut self, cx: &mut Context<'_>) -> Poll<Aged> {
+        let Some(age) = &mut self.age else {
+            return Poll::Pending;
+        };
+        age.poll(cx)
     }
 
     /// What is overdue. While an exchange is open, looks again from time to

@@ -11,6 +11,9 @@ pub struct ConnectionCounts(Arc<Counts>);
 struct Counts {
     accepted: AtomicU64,
     ended: AtomicU64,
+    refused: AtomicU64,
+    displaced: AtomicU64,
+    aged: AtomicU64,
 }
 
 impl ConnectionCounts {
@@ -26,6 +29,37 @@ impl ConnectionCounts {
         // An end is read first: whatever ended had been accepted.
         let ended = self.0.ended.load(Ordering::Acquire);
         self.accepted().saturating_sub(ended)
+    }
+
+    /// Connections that were closed at once, since there were as many of their address
+    /// as there may be. They are not among those that were accepted.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.0.refused.load(Ordering::Relaxed)
+    }
+
+    /// Connections at rest that were cut to make room for others.
+    #[must_use]
+    pub fn displaced(&self) -> u64 {
+        self.0.displaced.load(Ordering::Relaxed)
+    }
+
+    /// Connections whose peer was told to go for their age.
+    #[must_use]
+    pub fn aged(&self) -> u64 {
+        self.0.aged.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_refused(&self) {
+        self.0.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_displaced(&self) {
+        self.0.displaced.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_aged(&self) {
+        self.0.aged.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a connection, until what it gives is dropped.

@@ -9,6 +9,7 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, timeout};
 
 use super::activity::{Activity, Rest};
+use super::counts::ConnectionCounts;
 
 /// How long a connection has to do something before it may have to go.
 pub(super) const REST_MIN: Duration = Duration::from_secs(1);
@@ -26,6 +27,8 @@ pub(super) struct Crowd {
     candidates: Vec<(Rest, Id)>,
     /// Who is making room.
     leaving: Option<Id>,
+    /// `None` where nobody counts.
+    counts: Option<ConnectionCounts>,
 }
 
 #[derive(Debug)]
@@ -35,6 +38,14 @@ struct Member {
 }
 
 impl Crowd {
+    /// Nobody yet; who has to make room is counted.
+    pub(super) fn new(counts: Option<ConnectionCounts>) -> Self {
+        Self {
+            counts,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }
@@ -93,6 +104,9 @@ impl Crowd {
             if let Some(member) = member.filter(|member| member.activity.rest() == Some(rest)) {
                 tracing::debug!("a connection at rest makes room for another");
                 member.task.abort();
+                if let Some(counts) = &self.counts {
+                    counts.note_displaced();
+                }
                 self.leaving = Some(id);
                 return true;
             }

@@ -34,6 +34,19 @@ pub struct ServerOptions {
     /// longest time, if that is a second or more. While there is none it waits, and
     /// others in the kernel's queue. 10,000 by default.
     pub connections_max: usize,
+    /// Connections open at a time from one address, 1 or more; `None` for any number,
+    /// as it is by default. An IPv6 network of 64 bits is one address, and so is a
+    /// proxy, whatever it says of whom it speaks for. One more is closed at once, before
+    /// a TLS handshake. Unix sockets have no address, and are not counted.
+    pub connections_per_ip_max: Option<usize>,
+    /// How old a connection may become, give or take a tenth, so that those that were
+    /// made together do not end together: then its peer is told to go (GOAWAY on HTTP/2,
+    /// `connection: close` on HTTP/1.1), and what is open may end. `None` for any age, as
+    /// it is by default.
+    pub max_connection_age: Option<Duration>,
+    /// How long exchanges may go on after that before the connection is cut; `None` for
+    /// as long as they take, as it is by default.
+    pub max_connection_age_grace: Option<Duration>,
     /// How long a TLS handshake may take. 10 s by default.
     pub handshake_timeout: Duration,
     /// How long the head of an HTTP/1.1 request, or the first bytes of an
@@ -93,6 +106,9 @@ impl Default for ServerOptions {
             versions: HttpVersions::All,
             http2_engine: Http2Engine::default(),
             connections_max: 10_000,
+            connections_per_ip_max: None,
+            max_connection_age: None,
+            max_connection_age_grace: None,
             handshake_timeout: Duration::from_secs(10),
             header_read_timeout: Duration::from_secs(10),
             http1_idle_timeout: Some(Duration::from_secs(75)),
@@ -120,6 +136,10 @@ impl ServerOptions {
     /// The first one that is not.
     pub fn check(&self) -> Result<(), OptionsError> {
         at_least_one("connections_max", self.connections_max)?;
+        let per_ip = self.connections_per_ip_max;
+        at_least_one("connections_per_ip_max", per_ip.unwrap_or(1))?;
+        time("max_connection_age", self.max_connection_age)?;
+        time("max_connection_age_grace", self.max_connection_age_grace)?;
         within(
             "headers_bytes_max",
             self.headers_bytes_max,
@@ -175,8 +195,10 @@ mod tests {
                 format!("http2_frame_bytes_max can't be {bytes}: allowed is 16384 to 16777215");
             assert_eq!(error.to_string(), text);
         }
-        let broken: [fn(&mut ServerOptions); 9] = [
+        let broken: [fn(&mut ServerOptions); 11] = [
             |o| o.connections_max = 0,
+            |o| o.connections_per_ip_max = Some(0),
+            |o| o.max_connection_age = Some(Duration::ZERO),
             |o| o.headers_bytes_max = 0,
             |o| o.http2_streams_max = 0,
             |o| o.http2_stream_window_bytes = 1 << 31,

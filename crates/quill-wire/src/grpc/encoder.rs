@@ -33,15 +33,16 @@ impl GrpcEncoder {
         }
     }
 
-    /// How to pack this message: one that is known to be too small to compress
-    /// is encoded in place.
+    /// How to pack this message: one that may not be compressed, or is known to be too
+    /// small for it, is encoded in place.
     fn packing_for(&self, message: &dyn Outgoing) -> Packing {
         let mut packing = self.packing;
-        if packing.may_compress()
-            && message
-                .encoded_len(packing.format)
-                .is_some_and(|len| len < packing.compress_bytes_min)
-        {
+        if !packing.may_compress() {
+            return packing;
+        }
+        let len = message.encoded_len(packing.format);
+        let is_small = len.is_some_and(|len| len < packing.compress_bytes_min);
+        if is_small || !message.may_compress() {
             packing.encoding = Encoding::Identity;
         }
         packing

@@ -14,7 +14,8 @@ pub(super) fn pack(packing: &Packing, message: &dyn Outgoing) -> Result<Packed, 
         ..*packing
     };
     let mut packed = message::pack(&plain, message)?;
-    if !packing.may_compress() || packed.bytes.len() < packing.compress_bytes_min {
+    let is_worth_it = packed.bytes.len() >= packing.compress_bytes_min;
+    if !packing.may_compress() || !is_worth_it || !message.may_compress() {
         return Ok(packed);
     }
     let mut bytes = BytesMut::new();

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use quill_core::{Code, Method};
 use quill_transport::ConnectionCounts;
 
+use super::concurrency::ConcurrencyCounts;
 use super::limiter::LimiterCounts;
 use super::method::{Known, KnownMethods, MethodCounts, MethodName, QueueTimes};
 use super::prometheus;
@@ -41,10 +42,11 @@ struct Shared {
     registered: Mutex<Registered>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Registered {
     methods: Vec<Arc<MethodCounts>>,
     limiters: Vec<Arc<LimiterCounts>>,
+    concurrency: Vec<Arc<ConcurrencyCounts>>,
 }
 
 /// What a collector had counted at one moment, over all methods.
@@ -129,13 +131,15 @@ impl MetricsCollector {
     /// Everything in Prometheus' text format, version 0.0.4.
     #[must_use]
     pub fn prometheus(&self) -> String {
-        let (methods, limiters) = {
-            let registered = self.registered();
-            (registered.methods.clone(), registered.limiters.clone())
-        };
+        let Registered {
+            methods,
+            limiters,
+            concurrency,
+        } = self.registered().clone();
         let all = prometheus::All {
             methods: methods.iter().chain([&self.0.unknown]).collect(),
             limiters: &limiters,
+            concurrency: &concurrency,
             queue: self.0.queue.sums(),
             connections: &self.0.connections,
         };
@@ -177,6 +181,19 @@ impl MetricsCollector {
         }
         let new = Arc::new(LimiterCounts::new(name.to_owned()));
         registered.limiters.push(Arc::clone(&new));
+        new
+    }
+
+    /// What a limit on concurrent calls shows: that of a method, or of many; those of one
+    /// name show what the last of them did.
+    pub(crate) fn concurrency(&self, name: &str, method: &str) -> Arc<ConcurrencyCounts> {
+        let mut registered = self.registered();
+        let is_it = |c: &&Arc<ConcurrencyCounts>| c.name == name && c.method == method;
+        if let Some(known) = registered.concurrency.iter().find(is_it) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(ConcurrencyCounts::new(name, method));
+        registered.concurrency.push(Arc::clone(&new));
         new
     }
 

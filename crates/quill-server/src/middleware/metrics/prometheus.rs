@@ -8,6 +8,7 @@ use std::sync::Arc;
 use quill_core::Code;
 use quill_transport::ConnectionCounts;
 
+use super::concurrency::{self, ConcurrencyCounts};
 use super::limiter::LimiterCounts;
 use super::method::{BOUNDS, BUCKETS, MethodCounts, MethodName, MethodSums};
 
@@ -18,6 +19,7 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 pub(super) struct All<'a> {
     pub(super) methods: Vec<&'a Arc<MethodCounts>>,
     pub(super) limiters: &'a [Arc<LimiterCounts>],
+    pub(super) concurrency: &'a [Arc<ConcurrencyCounts>],
     pub(super) queue: ([u64; BUCKETS], u64),
     pub(super) connections: &'a ConnectionCounts,
 }
@@ -41,7 +43,8 @@ impl All<'_> {
         write_latency(out, &methods)?;
         self.write_queue(out)?;
         self.write_connections(out)?;
-        self.write_limiters(out)
+        self.write_limiters(out)?;
+        concurrency::write(out, self.concurrency)
     }
 
     fn write_queue(&self, out: &mut String) -> fmt::Result {
@@ -58,7 +61,19 @@ impl All<'_> {
         writeln!(out, "{name} {}", self.connections.accepted())?;
         let name = "quill_server_open_connections";
         head(out, name, "gauge", "Connections that are open.")?;
-        writeln!(out, "{name} {}", self.connections.open())
+        writeln!(out, "{name} {}", self.connections.open())?;
+        let name = "quill_server_refused_connections_total";
+        let help = "Connections closed at once: their address had as many as it may.";
+        head(out, name, "counter", help)?;
+        writeln!(out, "{name} {}", self.connections.refused())?;
+        let name = "quill_server_displaced_connections_total";
+        let help = "Connections at rest that were cut to make room for others.";
+        head(out, name, "counter", help)?;
+        writeln!(out, "{name} {}", self.connections.displaced())?;
+        let name = "quill_server_aged_connections_total";
+        let help = "Connections whose peer was told to go for their age.";
+        head(out, name, "counter", help)?;
+        writeln!(out, "{name} {}", self.connections.aged())
     }
 
     fn write_limiters(&self, out: &mut String) -> fmt::Result {
@@ -172,12 +187,18 @@ fn write_latency(out: &mut String, methods: &Methods<'_>) -> fmt::Result {
     Ok(())
 }
 
-fn head(out: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {
+pub(super) fn head(out: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {
     writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
 }
 
 /// A histogram, whose buckets hold what the smaller ones do.
-fn histogram(out: &mut String, name: &str, labels: &str, took: &[u64], nanos: u64) -> fmt::Result {
+pub(super) fn histogram(
+    out: &mut String,
+    name: &str,
+    labels: &str,
+    took: &[u64],
+    nanos: u64,
+) -> fmt::Result {
     let bounds = BOUNDS.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
     let comma = if labels.is_empty() { "" } else { "," };
     let mut count = 0_u64;
@@ -217,7 +238,7 @@ impl fmt::Display for Labels<'_> {
 }
 
 /// A label's value, with what would end it or its line escaped.
-struct Escaped<'a>(&'a str);
+pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -120,6 +120,10 @@ impl Outgoing for Measured<'_> {
         self.bytes.set(Some(encoded.len()));
         Some(encoded)
     }
+
+    fn may_compress(&self) -> bool {
+        self.message.may_compress()
+    }
 }
 
 /// An answer's one message; the call ends when it is written.
@@ -171,5 +175,9 @@ impl Outgoing for CountedOutgoing {
         let encoded = self.inner.encoded(format)?;
         self.written(encoded.len());
         Some(encoded)
+    }
+
+    fn may_compress(&self) -> bool {
+        self.inner.may_compress()
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::body::LINGER_TIMEOUT;
 use crate::h2::GOODBYE_TIMEOUT;
+use crate::server::age::{self, Aged};
 use crate::server::options::ServerOptions;
 
 /// How long nothing came when a connection counts as at rest: what a busy one needs is
@@ -35,6 +36,8 @@ pub(super) struct Clock {
     blocked: Option<Instant>,
     /// Since when the socket has taken nothing of what waits.
     unwritten_since: Option<Instant>,
+    /// What it will be too old for, and when.
+    aging: Option<(Instant, Aged)>,
 }
 
 /// What is due.
@@ -56,6 +59,8 @@ pub(super) enum Due {
     Blocked,
     /// The socket has taken nothing for too long.
     Unwritten,
+    /// The connection is too old.
+    Aged(Aged),
 }
 
 impl Clock {
@@ -72,6 +77,7 @@ impl Clock {
             lingering: VecDeque::new(),
             blocked: None,
             unwritten_since: None,
+            aging: age::due(options).map(|at| (at, Aged::Leave)),
         }
     }
 
@@ -173,6 +179,11 @@ impl Clock {
             Due::Idle => self.part(),
             Due::Goodbye => self.goodbye = None,
             Due::Blocked => self.blocked = None,
+            Due::Aged(aged) => {
+                let grace = options.max_connection_age_grace;
+                let grace = grace.filter(|_| aged == Aged::Leave);
+                self.aging = grace.map(|grace| (self.now + grace, Aged::Cut));
+            }
             Due::Silence | Due::Unwritten | Due::Lingered(_) => {}
         }
         Some(due)
@@ -207,7 +218,8 @@ impl Clock {
             (Some(since), Some(timeout)) => Some((since + timeout, Due::Unwritten)),
             _ => None,
         };
-        [greeting, ping, end, rest, blocked, unwritten]
+        let aging = self.aging.map(|(at, aged)| (at, Due::Aged(aged)));
+        [greeting, ping, end, rest, blocked, unwritten, aging]
             .into_iter()
             .flatten()
             .min_by_key(|(at, _)| *at)

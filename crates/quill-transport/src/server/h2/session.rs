@@ -23,6 +23,8 @@ use crate::exchange::Service;
 use crate::h2::{ALIVE_PING, Arrival, EVENTS_MAX, Exchanges, Link, ROUNDS_MAX, Wakes, reset_error};
 use crate::io::Io;
 use crate::server::activity::{Activity, Mark};
+use crate::server::age::Aged;
+use crate::server::counts::ConnectionCounts;
 use crate::server::options::ServerOptions;
 
 /// The PING behind the first GOAWAY of a drain: once it is answered, the peer has
@@ -51,6 +53,8 @@ pub(in crate::server) struct Session<S: Service> {
     /// The `date` of this turn's answers.
     date: Option<super::date::Text>,
     is_draining: bool,
+    /// `None` where nobody counts.
+    counts: Option<ConnectionCounts>,
 }
 
 impl<S: Service> Session<S> {
@@ -60,7 +64,7 @@ impl<S: Service> Session<S> {
         ahead: Bytes,
         service: S,
         (peer, budget, activity): (Peer, Option<Budget>, Arc<Activity>),
-        (options, config): (Arc<ServerOptions>, Arc<Config>),
+        (options, config, counts): (Arc<ServerOptions>, Arc<Config>, Option<ConnectionCounts>),
     ) -> Self {
         let wakes = Wakes::new(
             config.connection_window_bytes,
@@ -89,6 +93,7 @@ impl<S: Service> Session<S> {
             armed: None,
             date: None,
             is_draining: false,
+            counts,
         }
     }
 
@@ -129,6 +134,16 @@ impl<S: Service> Session<S> {
         self.link.engine.send_ping(DRAIN_PING);
         self.clock.advance();
         self.clock.part();
+    }
+
+    fn leave_for_age(&mut self) {
+        if self.is_draining {
+            return;
+        }
+        if let Some(counts) = &self.counts {
+            counts.note_aged();
+        }
+        self.drain();
     }
 
     /// One turn: reads, answers, writes.
@@ -258,14 +273,15 @@ impl<S: Service> Session<S> {
         while let Some(due) = self.clock.take_due(&self.options) {
             was_due = true;
             match due {
-                Due::Silence | Due::Unwritten => {
-                    tracing::debug!("a peer kept silent, or took nothing, for too long");
+                Due::Silence | Due::Unwritten | Due::Aged(Aged::Cut) => {
+                    tracing::debug!(?due, "a peer took too long, and is cut");
                     self.link.read_ended = true;
                     return true;
                 }
                 Due::Ping => self.link.engine.send_ping(ALIVE_PING),
                 Due::Rest => self.shrink(),
                 Due::Idle => self.drain(),
+                Due::Aged(Aged::Leave) => self.leave_for_age(),
                 Due::Goodbye => self.link.engine.goaway(ErrorCode::NO_ERROR),
                 Due::Lingered(stream) => self.stop(stream),
                 Due::Blocked => self.reset_blocked(),
