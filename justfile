@@ -64,6 +64,10 @@ instructions:
 compare-frames *args:
     compare/run frames {{ args }}
 
+# quill bench beside h2load and ghz, by what a call costs each; wants h2load
+compare-generators *args:
+    compare/run generators {{ args }}
+
 # Keys, limits, metrics and compression beside plain ones, in one run; wants valgrind
 compare-middleware *args:
     compare/run middleware {{ args }}

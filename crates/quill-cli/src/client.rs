@@ -2,6 +2,7 @@
 
 use quill::tls::ClientTls;
 use quill::{ClientBuilder, Metadata, Protocol, QuillClient};
+use quill_wire::WireOptions;
 
 use crate::args::{ClientArgs, TlsArgs, metadata};
 use crate::failure::Failure;
@@ -17,6 +18,15 @@ pub(crate) fn builder(args: &ClientArgs, base_url: &str) -> Result<ClientBuilder
         .send_bytes_max(args.message_bytes_max)
         .tls(tls(&args.tls)?);
     Ok(if args.http1 { builder.http1() } else { builder })
+}
+
+/// What a call of the same client keeps to, for who makes it without a client.
+pub(crate) fn wire_options(args: &ClientArgs) -> WireOptions {
+    let mut options = WireOptions::default();
+    options.compress = args.compress;
+    options.receive_bytes_max = args.message_bytes_max;
+    options.send_bytes_max = args.message_bytes_max;
+    options
 }
 
 /// The client that a builder makes; what is wrong is the user's input.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quill_core::{BoxError, Error, Format, MessageEncoding, Metadata, Method};
+use quill_core::{BoxError, Error, Format, HttpVersion, MessageEncoding, Metadata, Method};
 use quill_transport::Channel;
 use quill_wire::{Call, Protocol, WireOptions};
 use tower::ServiceExt;
@@ -100,6 +100,22 @@ impl QuillClient {
         }
         match &self.0.channel {
             Ok(channel) => channel.connect().await.map_err(ConnectError::from),
+            Err(InvalidUrl(message)) => Err(ConnectError::setting(message.clone())),
+        }
+    }
+
+    /// The version of HTTP that calls leave on, as the connection has it that is there
+    /// or is made to know; `None` for a client of several servers, each of which may
+    /// have another.
+    ///
+    /// # Errors
+    /// No connection could be made.
+    pub async fn http_version(&self) -> Result<Option<HttpVersion>, ConnectError> {
+        if self.0.balancer.is_some() {
+            return Ok(None);
+        }
+        match &self.0.channel {
+            Ok(channel) => Ok(Some(channel.lease(None).await?.version())),
             Err(InvalidUrl(message)) => Err(ConnectError::setting(message.clone())),
         }
     }

@@ -5,6 +5,7 @@ mod connection;
 mod dial;
 mod endpoint;
 mod h2;
+mod lane;
 mod multiplexed;
 mod options;
 mod pool;
@@ -13,4 +14,5 @@ mod tap;
 
 pub use channel::{Channel, Lease};
 pub use endpoint::Endpoint;
+pub use lane::{Caller, Lane, LaneRequest, Part};
 pub use options::ClientOptions;

@@ -24,7 +24,7 @@ mod server;
 
 pub use body::{Body, BoxBody, Chunk, Empty, Full, RecvBody, Whole};
 pub use bounds::{Http2Engine, OptionsError};
-pub use client::{Channel, ClientOptions, Endpoint, Lease};
+pub use client::{Caller, Channel, ClientOptions, Endpoint, Lane, LaneRequest, Lease, Part};
 pub use error::{TransportError, TransportErrorKind};
 pub use exchange::{HttpRequest, HttpResponse, Service};
 pub use listener::{BindError, Listener};

@@ -32,6 +32,7 @@ mod quill;
 mod retry_after;
 mod wire;
 
+pub use self::quill::prism_profile;
 pub use out::Out;
 pub use protocol::{Call, Decode, Encode, Event, Protocol, Refusal, Side, Wire, WireOptions};
 pub use wire::{Decoder, Encoder, Opened};

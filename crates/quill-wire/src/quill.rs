@@ -27,5 +27,6 @@ pub(crate) use credits::Credits;
 pub(crate) use decoder::QuillDecoder;
 pub(crate) use encoder::QuillEncoder;
 pub(crate) use open::{Marks, open};
+pub use prism::prism_profile;
 pub(crate) use refusal::refuse;
 pub(crate) use request::{request, unary_request};

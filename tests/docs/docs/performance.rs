@@ -67,6 +67,13 @@ async fn repeat(client: Arc<QuillClient>) -> Result<(), Error> {
     reason = "its URL is a user's; the test above runs the same calls"
 )]
 async fn shared_at_the_default_url() -> Result<(), Error> {
+    // Bad: a new client, and a new connection, for each call
+    for _ in 0..1000 {
+        let client = QuillClient::new("http://localhost:8080");
+        client.call("service", "Process", "item").await?;
+    }
+
+    // Good: one for all
     let client = Arc::new(QuillClient::new("http://localhost:8080"));
     for _ in 0..1000 {
         client.call("service", "Process", "item").await?;
@@ -84,6 +91,12 @@ async fn items_go_in_one_stream() -> Result<(), Failure> {
 }
 
 async fn batch(client: &QuillClient, items: Vec<&'static str>) -> Result<Bytes, Error> {
+    // Bad: a call for each
+    for item in &items {
+        client.call("service", "Process", *item).await?;
+    }
+
+    // Good: a stream of all
     let processed = client
         .call_client_stream("service", "ProcessBatch", stream::iter(items))
         .await?;
@@ -94,7 +107,12 @@ async fn batch(client: &QuillClient, items: Vec<&'static str>) -> Result<Bytes, 
 async fn independent_calls_run_at_once() -> Result<(), Failure> {
     let server = serve().await;
     let client = QuillClient::new(url(&server));
-    let (req1, req2) = ("1", vec![b'2']);
+    let (req1, req2) = ("1", "2");
+    // Bad: one waits for the other
+    let r1 = client.call("service", "Method1", req1).await?;
+    let r2 = client.call("service", "Method2", req2).await?;
+
+    // Good: both are under way
     let (r1, r2) = tokio::join!(
         client.call("service", "Method1", req1),
         client.call("service", "Method2", req2)

@@ -56,7 +56,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, short, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     #[arg(requires = "target")]
     pub(crate) input: Option<String>,
-    /// The benchmarks to run, in the file's order
+    /// The benchmarks to run, in the file's order; - for standard input
     #[arg(long, short, value_name = "FILE", default_value = "benchmarks.yaml")]
     pub(crate) file: PathBuf,
     /// What is printed to standard output

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill::{Format, Metadata, Method, MethodKind, Protocol};
+use quill_transport::Endpoint;
 
 use super::budget::Budget;
 use super::call::BenchCall;
 use super::payload::GivenPayload;
+use super::requests::Requests;
 use super::run::Prepared;
 use crate::args::{ClientArgs, SchemaArgs};
 use crate::client;
@@ -64,20 +66,50 @@ impl Benchmark {
             Format::Json
         };
         builder = builder.format(format);
+        let call = BenchCall {
+            method: self.method(method),
+            messages: messages.into(),
+            metadata,
+            timeout: self.timeout.or(client_args.timeout),
+        };
+        let requests = self.requests(client_args, &call, protocol, format)?;
         Ok(Prepared {
             name: self.name.clone(),
             target: self.target.clone(),
             protocol,
             format,
             http1: client_args.http1,
-            call: Arc::new(BenchCall {
-                method: self.method(method),
-                messages: messages.into(),
-                metadata,
-                timeout: self.timeout.or(client_args.timeout),
-            }),
+            call: Arc::new(call),
             builder,
+            requests: requests.map(Arc::new),
         })
+    }
+
+    /// What lanes send; `None` for HTTP/1.1, and where the URL names several servers.
+    fn requests(
+        &self,
+        args: &ClientArgs,
+        call: &BenchCall,
+        protocol: Protocol,
+        format: Format,
+    ) -> Result<Option<Requests>, Failure> {
+        let Ok(endpoint) = Endpoint::parse(&self.target.base_url) else {
+            return Ok(None);
+        };
+        if args.http1 {
+            return Ok(None);
+        }
+        let tls = match endpoint.is_secure() {
+            true => Some(client::tls(&args.tls)?),
+            false => None,
+        };
+        let options = client::wire_options(args);
+        let encoded = Requests::encode(call, protocol, format, options, endpoint, tls);
+        let encoded = encoded.map_err(|error| {
+            let name = &self.name;
+            Failure::input(format!("the payload of {name:?}: {}", error.message()))
+        });
+        encoded.map(Some)
     }
 
     /// Whether a token stays here, and nothing else says who calls.

@@ -1,6 +1,8 @@
 //! The file that lists benchmarks.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 
 use quill::Metadata;
@@ -48,21 +50,28 @@ impl BenchmarkFile {
     /// Reads the benchmarks, in the file's order. `server` is that of those
     /// that name none.
     pub(crate) fn read(path: &Path, server: Option<&str>) -> Result<Vec<Benchmark>, Failure> {
-        let wrong = |error: String| Failure::input(format!("{}: {error}", path.display()));
-        let length = std::fs::metadata(path)
-            .map_err(|error| {
-                wrong(error.to_string()).with_hint(
+        let (given, name): (Box<dyn Read>, _) = if path == Path::new("-") {
+            (Box::new(stdin()), "standard input".to_owned())
+        } else {
+            let name = path.display().to_string();
+            let opened = File::open(path).map_err(|error| {
+                Failure::input(format!("{name}: {error}")).with_hint(
                     "--file names another one; URL/package.Service/Method needs none \
                      (quill bench --help)",
                 )
-            })?
-            .len();
-        if length > BYTES_MAX {
+            });
+            (Box::new(opened?), name)
+        };
+        let wrong = |error: String| Failure::input(format!("{name}: {error}"));
+        let mut text = String::new();
+        // One more than is allowed tells that there is more.
+        let read = given.take(BYTES_MAX + 1).read_to_string(&mut text);
+        read.map_err(|error| wrong(error.to_string()))?;
+        if text.len() as u64 > BYTES_MAX {
             return Err(wrong(format!(
                 "it has more than {BYTES_MAX} bytes; a payload can be \"@file\""
             )));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         Self::parse(&text, folder, server).map_err(wrong)
     }
@@ -72,6 +81,9 @@ impl BenchmarkFile {
         let yaml: Json = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
         if !yaml.is_object() {
             return Err("it lists no benchmarks: it begins with \"benchmarks:\"".to_owned());
+        }
+        if yaml.get("benchmarks").is_some_and(Json::is_null) {
+            return Err("it lists no benchmarks: a list stands below \"benchmarks:\"".to_owned());
         }
         let file: Self = serde_path_to_error::deserialize(yaml).map_err(|error| {
             let path = error.path().to_string();
@@ -237,6 +249,7 @@ benchmarks:
             ("".to_owned(), "it lists no benchmarks"),
             ("# a".to_owned(), "it lists no benchmarks"),
             ("a".to_owned(), "it lists no benchmarks"),
+            ("benchmarks:".to_owned(), "a list stands below"),
             ("benchmarks: 7".to_owned(), "benchmarks: invalid type"),
             ("benchmark: []".to_owned(), "unknown field `benchmark`"),
             ("- a\n- [".to_owned(), "line"),

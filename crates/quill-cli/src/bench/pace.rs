@@ -67,6 +67,13 @@ impl Pace {
         self.begin()
     }
 
+    /// The next request that is due by now and that nobody has begun; the inner `None`
+    /// when there are no more.
+    pub(super) fn try_next(&self) -> Option<Option<Due>> {
+        self.due.try_acquire().ok()?.forget();
+        Some(self.begin())
+    }
+
     /// Requests that are due and were never begun.
     pub(super) fn overdue(&self, now: Instant) -> impl Iterator<Item = Due> {
         std::iter::from_fn(|| self.begin()).take_while(move |due| due.at <= now)

@@ -15,6 +15,7 @@ use super::measurement::{Collected, Measurement};
 use super::pace::{Pace, Pacer, Schedule};
 use super::progress::Progress;
 use super::recorder::Recorder;
+use super::requests::Requests;
 use super::shard::{Phase, Shard, ShardPlan, Stop};
 use crate::failure::Failure;
 use crate::target::Target;
@@ -33,9 +34,12 @@ pub(crate) struct Prepared {
     pub(crate) http1: bool,
     pub(crate) call: Arc<BenchCall>,
     pub(crate) builder: ClientBuilder,
+    /// For lanes, where calls can be made on them.
+    pub(crate) requests: Option<Arc<Requests>>,
 }
 
-/// Runs a benchmark, until its end or until `interrupted` turns true.
+/// Runs a benchmark, until its end or until `interrupted` turns true; `None` when that
+/// was before anything was measured.
 ///
 /// # Errors
 /// The server can't be reached.
@@ -44,12 +48,16 @@ pub(crate) async fn run(
     load: &Load,
     progress: &mut Progress,
     interrupted: &mut watch::Receiver<bool>,
-) -> Result<Measurement, Failure> {
+) -> Result<Option<Measurement>, Failure> {
     let starting = (0..load.threads).map(|thread| Shard::start(plan(prepared, load, thread)));
     let shards: Result<Vec<Shard>, _> = join_all(starting).await.into_iter().collect();
     let shards = shards?;
     if let Some(warm_up) = load.warm_up {
-        drive(&shards, load, warm_up, None, interrupted).await;
+        let warmed = drive(&shards, load, warm_up, None, interrupted).await;
+        if warmed.is_interrupted {
+            progress.end();
+            return Ok(None);
+        }
     }
     let driven = drive(&shards, load, load.duration, Some(progress), interrupted).await;
     progress.end();
@@ -64,7 +72,7 @@ pub(crate) async fn run(
         service,
         method,
     } = &prepared.target;
-    Ok(Measurement {
+    Ok(Some(Measurement {
         name: prepared.name.clone(),
         url: base_url.clone(),
         method: format!("{service}/{method}"),
@@ -78,7 +86,7 @@ pub(crate) async fn run(
         tallies,
         traffic,
         intervals,
-    })
+    }))
 }
 
 fn plan(prepared: &Prepared, load: &Load, thread: usize) -> ShardPlan {
@@ -93,7 +101,9 @@ fn plan(prepared: &Prepared, load: &Load, thread: usize) -> ShardPlan {
     options.http1_idle_connections_max = calls.max(1);
     ShardPlan {
         call: Arc::clone(&prepared.call),
-        builder: prepared.builder.clone().transport(options),
+        builder: prepared.builder.clone().transport(options.clone()),
+        requests: prepared.requests.clone(),
+        options,
         connections,
         concurrency,
     }

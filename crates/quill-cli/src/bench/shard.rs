@@ -1,16 +1,21 @@
 //! One thread of a load, with connections of its own.
 
+use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use quill::{ClientBuilder, ConnectError, QuillClient};
+use quill::{ClientBuilder, ClientOptions, ConnectError, QuillClient, TransportError, TransportErrorKind};
+use quill_transport::Lane;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::call::BenchCall;
+use super::caller::LaneCaller;
 use super::pace::Pace;
 use super::recorder::Recorder;
+use super::requests::Requests;
+use super::worker::Worker;
 use crate::client;
 use crate::failure::Failure;
 
@@ -21,14 +26,23 @@ pub(super) struct Shard {
 }
 
 /// What a shard is made of.
-#[derive(Clone)]
 pub(super) struct ShardPlan {
     pub(super) call: Arc<BenchCall>,
     pub(super) builder: ClientBuilder,
-    /// Connections, one a client.
+    /// What lanes send, where calls can be made on lanes.
+    pub(super) requests: Option<Arc<Requests>>,
+    pub(super) options: ClientOptions,
+    /// Connections: lanes, or one a client.
     pub(super) connections: usize,
     /// Calls at a time.
     pub(super) concurrency: usize,
+}
+
+/// What calls are made on. A call takes a fraction on a lane of what it takes a client,
+/// which speaks HTTP/1.1, and to several servers, too.
+enum Lines {
+    Lanes(Arc<Requests>, Vec<Option<Lane>>),
+    Clients(Vec<QuillClient>),
 }
 
 /// A time under load.
@@ -59,7 +73,7 @@ impl Shard {
         let (tell, connected) = oneshot::channel();
         thread::Builder::new()
             .name("bench".to_owned())
-            .spawn(move || serve(&plan, commands, tell))
+            .spawn(move || serve(&Arc::new(plan), commands, tell))
             .map_err(|error| Failure::network(format!("no thread: {error}")))?;
         match connected.await {
             Ok(Ok(())) => Ok(Self { phases }),
@@ -78,7 +92,7 @@ impl Shard {
 }
 
 fn serve(
-    plan: &ShardPlan,
+    plan: &Arc<ShardPlan>,
     mut phases: mpsc::Receiver<(Phase, oneshot::Sender<Instant>)>,
     connected: oneshot::Sender<Result<(), Failure>>,
 ) {
@@ -93,8 +107,8 @@ fn serve(
         }
     };
     runtime.block_on(async {
-        let clients = match connect(plan).await {
-            Ok(clients) => clients,
+        let mut lines = match plan.connect().await {
+            Ok(lines) => lines,
             Err(failure) => {
                 let _ = connected.send(Err(failure));
                 return;
@@ -102,40 +116,71 @@ fn serve(
         };
         let _ = connected.send(Ok(()));
         while let Some((phase, ended)) = phases.recv().await {
-            plan.run(&clients, &phase).await;
+            plan.run(&mut lines, &phase).await;
             let _ = ended.send(Instant::now());
         }
+        lines.close().await;
     });
 }
 
-async fn connect(plan: &ShardPlan) -> Result<Vec<QuillClient>, Failure> {
-    let mut clients = Vec::with_capacity(plan.connections);
-    for _ in 0..plan.connections {
-        let client = client::build(plan.builder.clone())?;
-        let ready: Result<(), ConnectError> = client.ready().await;
-        ready.map_err(|error| Failure::network(error.to_string()))?;
-        clients.push(client);
+impl Lines {
+    async fn close(self) {
+        if let Self::Lanes(_, lanes) = self {
+            for lane in lanes.into_iter().flatten() {
+                lane.close().await;
+            }
+        }
     }
-    Ok(clients)
 }
 
 impl ShardPlan {
-    async fn run(&self, clients: &[QuillClient], phase: &Phase) {
-        let mut workers = JoinSet::new();
-        for (number, client) in (0..self.concurrency).zip(clients.iter().cycle()) {
-            let worker = Worker {
-                call: Arc::clone(&self.call),
-                client: client.clone(),
-                phase: phase.clone(),
-            };
-            workers.spawn(worker.work(number as u64, self.concurrency as u64));
+    /// Connects; by lanes, unless the server speaks HTTP/1.1.
+    async fn connect(&self) -> Result<Lines, Failure> {
+        let Some(requests) = &self.requests else {
+            return self.clients().await;
+        };
+        let mut lanes = Vec::with_capacity(self.connections);
+        for index in 0..self.connections {
+            let lane = self.lane(requests, index).await;
+            match lane.map_err(|error| Failure::network(error.to_string()))? {
+                Some(lane) => lanes.push(Some(lane)),
+                None => return self.clients().await,
+            }
         }
-        let mut stop = phase.stop.clone();
-        tokio::select! {
-            () = async { while workers.join_next().await.is_some() {} } => {}
-            _ = stop.wait_for(|stop| *stop != Stop::NotYet) => {}
+        Ok(Lines::Lanes(Arc::clone(requests), lanes))
+    }
+
+    async fn clients(&self) -> Result<Lines, Failure> {
+        let mut clients = Vec::with_capacity(self.connections);
+        for _ in 0..self.connections {
+            let client = client::build(self.builder.clone())?;
+            let ready: Result<(), ConnectError> = client.ready().await;
+            ready.map_err(|error| Failure::network(error.to_string()))?;
+            clients.push(client);
         }
-        workers.shutdown().await;
+        Ok(Lines::Clients(clients))
+    }
+
+    async fn lane(
+        &self,
+        requests: &Requests,
+        index: usize,
+    ) -> Result<Option<Lane>, TransportError> {
+        let Requests { endpoint, tls, .. } = requests;
+        Lane::connect(endpoint, &self.options, tls.as_ref(), self.places(index)).await
+    }
+
+    /// Calls at a time on one of the connections.
+    fn places(&self, index: usize) -> usize {
+        let more = usize::from(index < self.concurrency % self.connections);
+        self.concurrency / self.connections + more
+    }
+
+    async fn run(self: &Arc<Self>, lines: &mut Lines, phase: &Phase) {
+        match lines {
+            Lines::Clients(clients) => self.run_clients(clients, phase).await,
+            Lines::Lanes(requests, lanes) => self.run_lanes(requests, lanes, phase).await,
+        }
         if let Some(pace) = &phase.pace
             && phase.is_given_up()
         {
@@ -145,70 +190,107 @@ impl ShardPlan {
             }
         }
     }
+
+    async fn run_clients(&self, clients: &[QuillClient], phase: &Phase) {
+        let mut workers = JoinSet::new();
+        for (number, client) in (0..self.concurrency).zip(clients.iter().cycle()) {
+            let worker = Worker {
+                call: Arc::clone(&self.call),
+                client: client.clone(),
+                phase: phase.clone(),
+            };
+            workers.spawn(worker.work(number as u64, self.concurrency as u64));
+        }
+        phase
+            .until_stopped(async { while workers.join_next().await.is_some() {} })
+            .await;
+        workers.shutdown().await;
+    }
+
+    /// A lane that is not given back, since the run was stopped, is connected anew in
+    /// the next.
+    async fn run_lanes(
+        self: &Arc<Self>,
+        requests: &Arc<Requests>,
+        lanes: &mut [Option<Lane>],
+        phase: &Phase,
+    ) {
+        let mut running = JoinSet::new();
+        for (index, lane) in lanes.iter_mut().enumerate() {
+            let places = self.places(index);
+            let caller = LaneCaller::new(
+                Arc::clone(requests),
+                phase.clone(),
+                places,
+                (index, self.connections),
+                self.call.timeout,
+            );
+            let (plan, lane) = (Arc::clone(self), lane.take());
+            running.spawn(async move { (index, plan.drive(index, lane, caller).await) });
+        }
+        phase
+            .until_stopped(async {
+                while let Some(ended) = running.join_next().await {
+                    if let Ok((index, ended)) = ended
+                        && let Some(lane) = lanes.get_mut(index)
+                    {
+                        *lane = ended;
+                    }
+                }
+            })
+            .await;
+        running.shutdown().await;
+    }
+
+    /// Makes calls until there are no more, on one connection after the other where
+    /// they end.
+    async fn drive(
+        &self,
+        index: usize,
+        mut lane: Option<Lane>,
+        mut caller: LaneCaller,
+    ) -> Option<Lane> {
+        let requests = Arc::clone(&caller.requests);
+        loop {
+            let begun = caller.begun;
+            let connected = match lane.take() {
+                Some(lane) => Ok(Some(lane)),
+                None => self.lane(&requests, index).await,
+            };
+            let error = match connected {
+                Ok(Some(mut lane)) => match lane.run(&mut caller).await {
+                    Ok(()) => return Some(lane),
+                    Err(_) if caller.begun > begun => continue,
+                    Err(error) => error,
+                },
+                Ok(None) => {
+                    let message = "the server speaks HTTP/1.1 now";
+                    TransportError::new(TransportErrorKind::HttpVersion, message).unprocessed()
+                }
+                Err(error) => error,
+            };
+            if !poll_fn(|cx| caller.poll_refuse(&error, cx)).await {
+                return None;
+            }
+        }
+    }
 }
 
 impl Phase {
-    fn recorded(&self, record: impl FnOnce(&mut Recorder)) {
+    pub(super) fn recorded(&self, record: impl FnOnce(&mut Recorder)) {
         record(&mut self.recorder.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn is_given_up(&self) -> bool {
+    pub(super) fn is_given_up(&self) -> bool {
         *self.stop.borrow() == Stop::GivenUp
     }
-}
 
-/// Makes one call after the other.
-struct Worker {
-    call: Arc<BenchCall>,
-    client: QuillClient,
-    phase: Phase,
-}
-
-impl Worker {
-    async fn work(self, first: u64, step: u64) {
-        if let Some(pace) = &self.phase.pace {
-            while let Some(due) = pace.next().await {
-                self.measure(due.number, due.at).await;
-            }
-            return;
-        }
-        let mut number = first;
-        let mut now = Instant::now();
-        while now < self.phase.end {
-            now = self.measure(number, now).await;
-            number += step;
-        }
-    }
-
-    /// Makes a call that counts from `since`; when it ended.
-    async fn measure(&self, number: u64, since: Instant) -> Instant {
-        let mut under_way = UnderWay {
-            phase: &self.phase,
-            since: Some(since),
-        };
-        let outcome = self.call.make(&self.client, number).await;
-        under_way.since = None;
-        let now = Instant::now();
-        let latency = now.saturating_duration_since(since);
-        self.phase
-            .recorded(|recorder| recorder.record(outcome, latency));
-        now
-    }
-}
-
-/// A call that is dropped before its end counts, if the run has given it up.
-struct UnderWay<'a> {
-    phase: &'a Phase,
-    since: Option<Instant>,
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        if let Some(since) = self.since
-            && self.phase.is_given_up()
-        {
-            self.phase
-                .recorded(|recorder| recorder.give_up(since.elapsed()));
+    /// Runs `work` to its end, or until nobody waits for it.
+    async fn until_stopped(&self, work: impl Future<Output = ()>) {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            () = work => {}
+            _ = stop.wait_for(|stop| *stop != Stop::NotYet) => {}
         }
     }
 }

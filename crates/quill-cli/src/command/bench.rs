@@ -1,6 +1,7 @@
 //! `quill bench`: load, and what comes of it.
 
 use std::io::{Write, stderr};
+use std::path::Path;
 
 use quill::shutdown_signal;
 use quill_explain::harmless;
@@ -19,7 +20,13 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
     let server = args.client.url.as_deref();
     let benchmarks = match &args.target {
         Some(target) => vec![ad_hoc(target, server, args.input.as_deref())?],
-        None => BenchmarkFile::read(&args.file, server)?,
+        None => {
+            if is_pipe(&args.file) {
+                let file = args.file.display();
+                say(&format!("{file} is a pipe: waiting for who writes to it"));
+            }
+            BenchmarkFile::read(&args.file, server)?
+        }
     };
     let baseline = match &args.baseline.baseline {
         Some(path) => Some(Baseline::read(path)?),
@@ -45,6 +52,11 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
     for prepared in &prepared {
         progress.begin(&prepared.name, &load);
         let measurement = measure(prepared, &load, &mut progress, &mut interrupted).await?;
+        let Some(measurement) = measurement else {
+            let name = &prepared.name;
+            say(&format!("interrupted as it warmed up: nothing was measured of {name}"));
+            return report.end(&measured).map_err(|error| unprinted(&error));
+        };
         let is_interrupted = measurement.is_interrupted;
         report
             .measured(&measurement)
@@ -82,6 +94,17 @@ fn ad_hoc(target: &str, server: Option<&str>, input: Option<&str>) -> Result<Ben
         timeout: None,
         budget: Budget::default(),
     })
+}
+
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &Path) -> bool {
+    false
 }
 
 /// Turns true when the user wants no more.

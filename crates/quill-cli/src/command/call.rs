@@ -4,7 +4,9 @@ use std::future::Future;
 use std::time::Instant;
 
 use buffa_descriptor::DynamicMessage;
-use quill::{Deadline, Error, Metadata, MethodKind, QuillClient, Request, Response, Streaming};
+use quill::{
+    Deadline, Error, HttpVersion, Metadata, MethodKind, QuillClient, Request, Response, Streaming,
+};
 use tokio::sync::oneshot;
 
 use crate::args::CallArgs;
@@ -30,7 +32,11 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
     let client = client::build(client::builder(&args.client, &target.base_url)?)?;
     let metadata = client::sent_metadata(&args.client.header, args.client.token.as_deref())?;
     let narration = Narration::new(args.verbose);
-    narration.way(&args.client, &target);
+    if narration.is_wanted()
+        && let Some(version) = version(&client).await?
+    {
+        narration.way(args.client.protocol, version, &target);
+    }
     let begun = Instant::now();
     let reflection = Reflection::new(client.clone(), metadata.clone());
     let schema = Schema::load(&args.schema, &target.service, reflection).await?;
@@ -69,6 +75,12 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The version of HTTP that the server's connection speaks.
+async fn version(client: &QuillClient) -> Result<Option<HttpVersion>, Failure> {
+    let version = client.http_version().await;
+    version.map_err(|error| Failure::network(error.to_string()))
 }
 
 /// The call, once all about it is known.

@@ -1,6 +1,6 @@
 //! `quill call --list`, `--describe` and `--template`: what there is to call.
 
-use quill_explain::harmless;
+use quill_explain::{harmless, harmless_json};
 
 use crate::args::CallArgs;
 use crate::client;
@@ -49,7 +49,7 @@ pub(crate) async fn show_template(args: &CallArgs, target: &str) -> Result<(), F
     let reflection = reflection(args, &target.base_url)?;
     let schema = Schema::load(&args.schema, &target.service, reflection).await?;
     let json = schema.method(&target)?.requests.template();
-    print(&format!("{json:#}\n"))
+    print(&(harmless_json(format!("{json:#}")) + "\n"))
 }
 
 async fn services(args: &CallArgs, subject: &Subject) -> Result<Vec<String>, Failure> {

@@ -3,11 +3,11 @@
 use std::io::{Write, stderr};
 use std::time::{Duration, Instant};
 
-use quill::{Metadata, Method, MethodKind};
+use quill::{HttpVersion, Metadata, Method, MethodKind, Protocol};
 use quill_explain::harmless;
+use quill_wire::prism_profile;
 
 use super::{count, metadata_line, micros};
-use crate::args::ClientArgs;
 use crate::target::Target;
 
 /// Lines about a call, if they are wanted. Nobody is missed when standard error
@@ -27,17 +27,25 @@ impl Narration {
         }
     }
 
-    /// Over what, and where to. With TLS the server chooses the version of HTTP.
-    pub(crate) fn way(&self, args: &ClientArgs, target: &Target) {
-        let protocol = args.protocol.name();
-        let way = match (args.http1, target.base_url.starts_with("https:")) {
-            (true, false) => "HTTP/1.1",
-            (true, true) => "HTTP/1.1 and TLS",
-            (false, false) => "HTTP/2",
-            (false, true) => "TLS",
-        };
+    /// Over what, and where to.
+    pub(crate) fn way(&self, protocol: Protocol, version: HttpVersion, target: &Target) {
         let url = &target.base_url;
-        self.say(&format!("* {protocol} over {way} to {url}"));
+        let http = match version {
+            HttpVersion::Http3 => "HTTP/3",
+            HttpVersion::Http2 => "HTTP/2",
+            _ => "HTTP/1.1",
+        };
+        let tls = if url.starts_with("https:") { " and TLS" } else { "" };
+        let profile = match protocol {
+            Protocol::Quill => format!(" (Prism profile {})", prism_profile(version)),
+            _ => String::new(),
+        };
+        let protocol = protocol.name();
+        self.say(&format!("* {protocol} over {http}{tls}{profile} to {url}"));
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.is_wanted
     }
 
     /// What is called, and how long it took to learn of it.

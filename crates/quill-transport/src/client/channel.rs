@@ -160,12 +160,7 @@ impl Lease {
     ) -> impl Future<Output = Result<(ResponseHead, RecvBody), TransportError>> + Send + 'static
     {
         let endpoint = &self.pool.endpoint;
-        if !endpoint.prefix().is_empty() {
-            head.target.insert_str(0, endpoint.prefix());
-        }
-        if head.authority.is_empty() {
-            endpoint.authority().clone_into(&mut head.authority);
-        }
+        endpoint.complete(&mut head);
         head.version = self.version;
         let source = Source::new(head, body);
         async move {

@@ -60,6 +60,12 @@ pub(super) async fn dial(
     secure(endpoint, options, tls, socket, host).await
 }
 
+/// The error of a connection that was not made in its time.
+pub(super) fn took_too_long(endpoint: &Endpoint, limit: Duration) -> TransportError {
+    let message = format!("connecting to {endpoint} took longer than {limit:?}");
+    TransportError::new(TransportErrorKind::Timeout, message).unprocessed()
+}
+
 /// TLS on a connected socket; the handshake chooses the version of HTTP.
 async fn secure(
     endpoint: &Endpoint,

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use quill_core::RequestHead;
+
 use crate::error::{TransportError, TransportErrorKind};
 
 /// Where a server is: `http://host:port`, `https://host:port` or
@@ -66,6 +68,17 @@ impl Endpoint {
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// Puts a request's target behind the prefix, and names the authority where none
+    /// is named.
+    pub(super) fn complete(&self, head: &mut RequestHead) {
+        if !self.prefix.is_empty() {
+            head.target.insert_str(0, &self.prefix);
+        }
+        if head.authority.is_empty() {
+            self.authority.clone_into(&mut head.authority);
+        }
     }
 
     /// The scheme that HTTP/2 requests name.

@@ -142,12 +142,8 @@ async fn begin_hyper(
     Ok(Sender::Hyper(sender))
 }
 
-/// What a connection on our own engine is to be like.
-fn settings(
-    options: &ClientOptions,
-    calm: &Calm,
-    on_end: Box<dyn FnOnce(Option<BoxError>) + Send>,
-) -> h2::Settings {
+/// What our own engine is to keep to.
+pub(super) fn config(options: &ClientOptions) -> quill_h2::Config {
     let mut config = quill_h2::Config::default();
     config.stream_window_bytes = options.http2_stream_window_bytes;
     config.connection_window_bytes = options.connection_window_bytes();
@@ -157,10 +153,19 @@ fn settings(
     }
     config.frame_bytes_max = options.http2_frame_bytes_max;
     config.headers_bytes_max = options.headers_bytes_max;
+    config
+}
+
+/// What a connection on our own engine is to be like.
+fn settings(
+    options: &ClientOptions,
+    calm: &Calm,
+    on_end: Box<dyn FnOnce(Option<BoxError>) + Send>,
+) -> h2::Settings {
     let interval = options.http2_ping_interval;
     let told = calm.clone();
     h2::Settings {
-        config,
+        config: config(options),
         waiting_bytes_max: options.http2_send_buffer_bytes_max,
         keep_alive: h2::KeepAlive {
             interval: interval.map(|every| calm.interval(every)),
@@ -233,7 +238,8 @@ async fn opened(
     Err(TransportError::new(TransportErrorKind::HttpVersion, message).unprocessed())
 }
 
-fn unbegun(endpoint: &Endpoint, error: Option<BoxError>) -> TransportError {
+/// The error of a connection that ended before it was one.
+pub(super) fn unbegun(endpoint: &Endpoint, error: Option<BoxError>) -> TransportError {
     let why = match &error {
         Some(error) => hyper_error::chain(&**error),
         None => "the server closed it before it said a word".to_owned(),

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::connection::{Calm, begin_http1};
-use super::dial::dial;
+use super::dial::{dial, took_too_long};
 use super::endpoint::Endpoint;
 use super::multiplexed::Multiplexed;
 use super::options::ClientOptions;
@@ -283,10 +283,9 @@ impl Pool {
                 .await
                 .map(Connection::Http2)
         };
-        timeout(limit, connecting).await.unwrap_or_else(|_| {
-            let message = format!("connecting to {} took longer than {limit:?}", self.endpoint);
-            Err(TransportError::new(TransportErrorKind::Timeout, message).unprocessed())
-        })
+        timeout(limit, connecting)
+            .await
+            .unwrap_or_else(|_| Err(took_too_long(&self.endpoint, limit)))
     }
 
     async fn connect_for_all(self: &Arc<Self>) -> Result<(), TransportError> {

@@ -8,7 +8,7 @@ pub(super) const SELECTED_PRISM: &str = "selected-prism";
 /// The profile of this call's connection, where the caller asked for one: the
 /// answer's `selected-prism`.
 pub(super) fn selected(request: &Headers, version: HttpVersion) -> Option<&'static str> {
-    request.all(PREFER).any(asks).then(|| profile_of(version))
+    request.all(PREFER).any(asks).then(|| prism_profile(version))
 }
 
 /// Whether a `prefer` value holds the preference `prism` (RFC 7240: names are
@@ -21,7 +21,9 @@ fn asks(value: &[u8]) -> bool {
     })
 }
 
-const fn profile_of(version: HttpVersion) -> &'static str {
+/// The name of Prism's profile for this version of HTTP: `hyper`, `turbo` or `classic`.
+#[must_use]
+pub const fn prism_profile(version: HttpVersion) -> &'static str {
     match version {
         HttpVersion::Http3 => "hyper",
         HttpVersion::Http2 => "turbo",

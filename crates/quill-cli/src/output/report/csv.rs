@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use quill_explain::harmless;
+
 use super::{Lines, Report};
 use crate::bench::{Latency, Measurement};
 
@@ -56,11 +58,12 @@ impl<W: Write> Report for Csv<W> {
 /// A field, in quotes where it needs them. A spreadsheet would take one that
 /// begins like a formula for one.
 fn field(text: &str) -> String {
+    let text = &harmless(text);
     let quoted = text.replace('"', "\"\"");
     match text.chars().next() {
-        Some('=' | '+' | '-' | '@' | '\t') => format!("\"'{quoted}\""),
-        _ if text.contains(['"', ',', '\n', '\r']) => format!("\"{quoted}\""),
-        _ => text.to_owned(),
+        Some('=' | '+' | '-' | '@') => format!("\"'{quoted}\""),
+        _ if text.contains(['"', ',']) => format!("\"{quoted}\""),
+        _ => text.clone(),
     }
 }
 
@@ -73,5 +76,6 @@ mod tests {
         assert_eq!(field("Echo Service - Unary"), "Echo Service - Unary");
         assert_eq!(field("a, \"b\""), "\"a, \"\"b\"\"\"");
         assert_eq!(field("=1+1"), "\"'=1+1\"");
+        assert_eq!(field("a\n\u{1b}[2J"), "a\\n\\u{1b}[2J");
     }
 }

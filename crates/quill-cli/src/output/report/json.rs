@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use quill_explain::harmless_json;
 use serde::Serialize;
 
 use super::{Lines, Report};
@@ -53,7 +54,7 @@ impl<W: Write> Report for Json<W> {
 
     fn end(&mut self, all: &[Measurement]) -> io::Result<()> {
         let benchmarks = all.iter().map(row).collect();
-        let mut text = serde_json::to_string_pretty(&Document { benchmarks })?;
+        let mut text = harmless_json(serde_json::to_string_pretty(&Document { benchmarks })?);
         text.push('\n');
         self.0.write(&text)
     }

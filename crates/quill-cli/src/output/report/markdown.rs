@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use quill_explain::harmless;
+
 use super::{Lines, Report};
 use crate::bench::{Latency, Measurement};
 use crate::output::{count, micros};
@@ -49,9 +51,8 @@ impl<W: Write> Report for Markdown<W> {
 /// A text that stays in its cell.
 fn cell(text: &str) -> String {
     let mut cell = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in harmless(&text.replace(['\n', '\r'], " ")).chars() {
         match c {
-            '\n' | '\r' => cell.push(' '),
             '|' | '\\' | '<' | '`' | '*' | '_' | '[' => {
                 cell.push('\\');
                 cell.push(c);
@@ -70,5 +71,6 @@ mod tests {
     fn a_name_stays_in_its_cell() {
         assert_eq!(cell("Echo - Unary"), "Echo - Unary");
         assert_eq!(cell("a|b\n<c>"), "a\\|b \\<c>");
+        assert!(!cell("\u{1b}]0;a\u{7}\u{202e}").contains(char::is_control));
     }
 }
