@@ -92,6 +92,42 @@ async fn a_preflight_is_answered_for_each_protocol_of_browsers() {
     }
 }
 
+/// What a page asks for is not echoed: the answer is what the deployer named, and the
+/// browser compares.
+#[tokio::test]
+async fn a_preflight_is_told_what_is_named_whatever_it_asks_for() {
+    let served = serve_app().await;
+    let method = "access-control-request-method";
+    let names = "access-control-request-headers";
+    for asked in [
+        &[(method, "POST")][..],
+        &[(method, "POST"), (names, "")],
+        &[(method, "POST"), (names, "X-GRPC-WEB, x-secret ,cookie")],
+        &[(method, "POST"), (names, "*")],
+        &[(method, "DELETE"), (names, "content-type")],
+        &[(method, "*")],
+        &[(method, "")],
+        &[
+            (method, "POST"),
+            ("access-control-request-private-network", "true"),
+        ],
+    ] {
+        let fields = [&[("origin", APP)], asked].concat();
+        for answer in options(&served.url, ONE, &fields).await {
+            assert_eq!(answer.status, 204, "{asked:?}: {answer:?}");
+            let methods = listed(&answer, "access-control-allow-methods");
+            assert_eq!(methods, ["GET", "POST"], "{asked:?}");
+            let allowed = listed(&answer, "access-control-allow-headers");
+            assert!(allowed.contains(&"x-grpc-web"), "{asked:?}: {allowed:?}");
+            for name in ["x-secret", "cookie", "*", ""] {
+                assert!(!allowed.contains(&name), "{asked:?}: {allowed:?}");
+            }
+            let network = answer.header("access-control-allow-private-network");
+            assert_eq!(network, None, "{asked:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_preflight_meets_neither_routes_nor_layers() {
     let refuse =

@@ -1,7 +1,7 @@
 //! Sizes, both ways.
 
 use futures_util::stream;
-use quill::{Code, Protocol};
+use quill::{Code, Encoding, Protocol};
 
 use crate::probe::{PROTOCOLS, ProbeClient, ProbeRequest, say, serve, serve_with};
 
@@ -59,17 +59,30 @@ async fn a_message_over_the_clients_limit_is_refused_in_every_kind() {
 }
 
 #[tokio::test]
-async fn a_compressed_bomb_is_bounded_by_what_comes_out() {
-    let served = serve_with(|builder| builder.receive_bytes_max(10_000)).await;
-    for protocol in PROTOCOLS {
-        let builder = served.builder(protocol).enable_compression(true);
-        let client = ProbeClient::new(builder.build().unwrap());
-        let error = client.one(say(&"x".repeat(1_000_000))).await.unwrap_err();
-        assert_eq!(
-            error.code(),
-            Code::ResourceExhausted,
-            "{protocol:?}: {error}"
-        );
+async fn a_compressed_bomb_is_bounded_by_what_comes_out_in_every_encoding() {
+    let compressing = || {
+        let all = Encoding::ALL.iter().copied();
+        all.filter(|encoding| *encoding != Encoding::Identity)
+    };
+    assert_eq!(compressing().count(), 5, "the features of this crate");
+    let served =
+        serve_with(|builder| builder.receive_bytes_max(100_000).encodings(compressing())).await;
+    let bomb = say(&"x".repeat(1_000_000));
+    for encoding in compressing() {
+        for protocol in PROTOCOLS {
+            let what = format!("{} in {protocol:?}", encoding.name());
+            let builder = served.builder(protocol).enable_compression(true);
+            let client = ProbeClient::new(builder.encodings([encoding]).build().unwrap());
+            let unary = client.one(bomb.clone()).await.unwrap_err();
+            let stream = client.up(stream::iter([bomb.clone()])).await.unwrap_err();
+            for error in [unary, stream] {
+                assert_eq!(error.code(), Code::ResourceExhausted, "{what}: {error}");
+                let is_bomb = error.message().contains("once decompressed");
+                assert!(is_bomb, "{what}: {error}");
+            }
+            let fine = client.one(say(&"x".repeat(50_000))).await.expect(&what);
+            assert_eq!(fine.message().text.len(), 50_000, "{what}");
+        }
     }
 }
 

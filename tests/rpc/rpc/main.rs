@@ -11,6 +11,7 @@ mod error_bodies;
 mod external;
 mod layers;
 mod limits;
+mod line_ends;
 mod matrix;
 mod metrics;
 mod mounting;
