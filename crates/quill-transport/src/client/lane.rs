@@ -216,7 +216,7 @@ impl Lane {
             }
             let is_done = self.begin(caller, cx);
             self.send();
-            let is_written = self.link.write(cx).map_err(broken)?;
+            let is_written = self.link.write(cx).map_err(|error| broken(&error))?;
             if self.link.read_ended {
                 return Poll::Ready(Err(closed("the server closed the connection")));
             }
@@ -245,7 +245,7 @@ impl Lane {
         caller: &mut impl Caller,
         cx: &mut Context<'_>,
     ) -> Result<Option<usize>, TransportError> {
-        if !self.link.read(input, cx).map_err(broken)? {
+        if !self.link.read(input, cx).map_err(|error| broken(&error))? {
             return Ok(None);
         }
         self.link.engine.advance(Instant::now().into_std());
@@ -461,7 +461,7 @@ impl Caller for Nobody {
     }
 }
 
-fn broken(error: io::Error) -> TransportError {
+fn broken(error: &io::Error) -> TransportError {
     closed(format!("the connection failed: {error}"))
 }
 
