@@ -125,6 +125,14 @@ need_libnghttp2() {
   python3 -c 'import ctypes; ctypes.CDLL("libnghttp2.so.14")' 2>/dev/null ||
     need_apt libnghttp2.so.14:libnghttp2-14
 }
+# The OpenTelemetry collector's own receiver, from conformance/otlp.
+need_otlp_receiver() {
+  local folder=conformance/otlp stamp=$TOOLS/go/otlp-receiver
+  cat "$folder"/{go.mod,go.sum,main.go} | cmp -s - "$stamp" && return
+  mkdir -p "$TOOLS/bin" "$TOOLS/go"
+  _quietly go build -C "$folder" -trimpath -o "$TOOLS/bin/otlp-receiver" . &&
+    cat "$folder"/{go.mod,go.sum,main.go} >"$stamp"
+}
 # promtool is in the package of the server.
 need_promtool() { need_apt promtool:prometheus; }
 need_redis() { need_apt redis-server:redis-server redis-sentinel:redis-sentinel; }

@@ -1,11 +1,13 @@
 //! Any target and fields as the head of a request, in every protocol: it is
-//! opened or refused, and either can be answered. The first byte says which
+//! opened or refused, and either can be answered; and a place in a trace that is read
+//! from it is read again as it was written. The first byte says which
 //! method is called and how; the rest is the target, then a field a line.
 #![no_main]
 
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
+use quill_core::trace::TraceContext;
 use quill_core::{Headers, HttpMethod, Idempotency, Metadata, Method, RequestHead};
 use quill_fuzz::{KINDS, put_lines};
 use quill_wire::{Decode, Encode, Event, Out, Side, Wire, WireOptions};
@@ -34,6 +36,11 @@ fuzz_target!(|input: &[u8]| {
     match wire.open(&head, Arc::new(method), Arc::new(WireOptions::default())) {
         Err(refusal) => wire.refuse(refusal, &mut out),
         Ok((call, opened)) => {
+            if let Some(context) = TraceContext::from_metadata(&call.metadata) {
+                let mut sent = Metadata::new();
+                context.write_to(&mut sent);
+                assert_eq!(TraceContext::from_metadata(&sent), Some(context));
+            }
             let mut decoder = call.decoder(Side::Server);
             while let Ok(Some(event)) = decoder.next() {
                 if let Event::End(_) = event {

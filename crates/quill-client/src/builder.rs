@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
+use quill_core::trace::Tracer;
 use quill_core::{
     BoxError, DecodeLimits, Format, HttpVersion, Metadata, MetadataError, MethodKind,
 };
@@ -24,6 +25,7 @@ use crate::rate_limit::RateLimit;
 use crate::retry::{RetryLayer, RetryPolicy};
 use crate::stack::{CallService, Calls};
 use crate::token::Tokens;
+use crate::trace::Traces;
 
 /// Where a client calls when nothing else was said.
 const BASE_URL_DEFAULT: &str = "http://localhost:8080";
@@ -268,6 +270,15 @@ impl ClientBuilder {
         self
     }
 
+    /// Gives each call its place in a trace, below that of the handler it is made
+    /// in or of the `traceparent` it has, and tells the server; off unless set,
+    /// and then calls carry on the trace of the handler they are made in. A call
+    /// is one span, around all layers, however often it is retried.
+    pub fn tracer(mut self, tracer: impl Into<Tracer>) -> Self {
+        self.layers.traces = Some(Traces::new(tracer.into()));
+        self
+    }
+
     /// Gives each call this metadata, unless it has some of that name. May be
     /// said for several names, and several times for one. What can't be
     /// metadata errs when the client is built.
@@ -315,9 +326,12 @@ impl ClientBuilder {
             wire.works_over(HttpVersion::Http1)
                 .map_err(|error| ConnectError::setting(error.message()))?;
         }
-        let layers = self.layers.clone();
+        let mut layers = self.layers.clone();
         Ok(match self.servers()? {
             Servers::One(endpoint) => {
+                if let Some(traces) = &mut layers.traces {
+                    traces.lead_to(endpoint.authority());
+                }
                 let channel = self.channel(endpoint)?;
                 QuillClient::make(self.into_settings(), Ok(channel)).through(&layers)
             }

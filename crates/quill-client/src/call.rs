@@ -221,11 +221,10 @@ impl Outgo {
         call.metadata = parts.metadata;
         call.metadata.complete(&client.settings().metadata);
         call.previous_attempts = parts.previous_attempts;
-        if let Some(trace_parent) = &inherited.trace_parent
+        if let Some(trace) = &inherited.trace
             && call.metadata.get("traceparent").is_none()
         {
-            // One that could not be sent on is not worth failing the call for.
-            let _ = call.metadata.append("traceparent", trace_parent);
+            trace.write_to(&mut call.metadata);
         }
         if let Some(deadline) = deadline {
             left(deadline)?;

@@ -11,10 +11,13 @@ use crate::rate_limit::RateLimit;
 use crate::retry::RetryLayer;
 use crate::stack::{CallService, Calls};
 use crate::token::Tokens;
+use crate::trace::Traces;
 
 /// What a builder was told to put before the connections.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layers {
+    /// Around all others.
+    pub(crate) traces: Option<Traces>,
     /// The user's own; the outermost first.
     pub(crate) own: Vec<OwnLayer>,
     pub(crate) retry: Option<RetryLayer>,
@@ -47,6 +50,7 @@ impl fmt::Debug for OwnLayer {
 impl Layers {
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
+            traces,
             own,
             retry,
             hedge,
@@ -54,7 +58,8 @@ impl Layers {
             breaker,
             rate_limit,
         } = self;
-        own.is_empty()
+        traces.is_none()
+            && own.is_empty()
             && retry.is_none()
             && hedge.is_none()
             && tokens.is_none()
@@ -70,7 +75,8 @@ impl Layers {
         let stack = put(self.hedge.as_ref(), stack);
         let stack = put(self.retry.as_ref(), stack);
         let own = self.own.iter().rev();
-        own.fold(stack, |stack, layer| (layer.0)(stack))
+        let stack = own.fold(stack, |stack, layer| (layer.0)(stack));
+        put(self.traces.as_ref(), stack)
     }
 }
 

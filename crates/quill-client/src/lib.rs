@@ -18,6 +18,7 @@ mod rate_limit;
 mod retry;
 mod stack;
 mod token;
+mod trace;
 mod untyped;
 
 pub use backoff::Backoff;

@@ -103,6 +103,7 @@ pub(crate) async fn call(
     parts.deadline = Deadline::earliest(asked, CallContext::current().deadline);
     parts.method = Some(Arc::new(method.clone()));
     parts.encoding = settings.encoding();
+    parts.protocol = settings.protocol.name();
     let deadline = parts.deadline;
     if deadline.is_some_and(|deadline| deadline.instant() <= std::time::Instant::now()) {
         return Err(deadline_exceeded().unprocessed());

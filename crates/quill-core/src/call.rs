@@ -42,6 +42,8 @@ pub struct RequestParts {
     /// what retries on the caller's side, and by the server where the protocol
     /// carries it.
     pub previous_attempts: u32,
+    /// The name of the protocol; set by the server and by the client, empty before.
+    pub protocol: &'static str,
     /// Who called; set by the server.
     pub peer: Option<Peer>,
     /// How the messages are written.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::deadline::Deadline;
+use crate::trace::TraceContext;
 
 /// What a call made inside a handler takes over from the call being handled:
 /// its deadline and its trace.
@@ -14,13 +15,13 @@ use crate::deadline::Deadline;
 pub struct CallContext {
     /// When the call being handled must have ended.
     pub deadline: Option<Deadline>,
-    /// The `traceparent` it came with (W3C Trace Context).
-    pub trace_parent: Option<Arc<str>>,
+    /// Where in which trace it is: below this, calls made inside it go on.
+    pub trace: Option<Arc<TraceContext>>,
 }
 
 thread_local! {
     static CURRENT: RefCell<CallContext> = const {
-        RefCell::new(CallContext { deadline: None, trace_parent: None })
+        RefCell::new(CallContext { deadline: None, trace: None })
     };
 }
 
@@ -84,14 +85,19 @@ impl<F: Future> Future for Scoped<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::Tracer;
     use std::task::Waker;
     use std::time::Duration;
+
+    fn trace() -> Option<Arc<TraceContext>> {
+        Some(Arc::new(Tracer::unrecorded().begin(None)))
+    }
 
     #[test]
     fn the_context_holds_inside_polls_only() {
         let context = CallContext {
             deadline: Some(Deadline::within(Duration::from_secs(1))),
-            trace_parent: Some("00-ab-cd-01".into()),
+            trace: trace(),
         };
         let inside = std::future::poll_fn(|_| Poll::Ready(CallContext::current()));
         let mut scoped = context.clone().scope(inside);
@@ -104,7 +110,7 @@ mod tests {
     fn a_panic_puts_the_outer_context_back() {
         let mut context = CallContext {
             deadline: None,
-            trace_parent: Some("x".into()),
+            trace: trace(),
         };
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             context.enter(|| panic!("handler"));

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::code::Code;
 use crate::metadata::{Metadata, MetadataError};
-use crate::retry_info;
+use crate::{request_info, retry_info};
 
 /// Any error, as tower's middleware hands it around.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -168,6 +168,19 @@ impl Error {
         self
     }
 
+    /// Tells the caller what the call is called here, in logs and traces, as a
+    /// `google.rpc.RequestInfo` detail, unless it is told that already. A server
+    /// that traces its calls gives its errors the id of their trace.
+    #[must_use]
+    pub fn with_request_id(mut self, request_id: impl AsRef<str>) -> Self {
+        if self.request_id().is_none() {
+            self.0
+                .details
+                .push(request_info::encode(request_id.as_ref()));
+        }
+        self
+    }
+
     /// Notes that no handler has surely begun with the call, so that making it
     /// again is safe whatever the method does. It says something of this side's
     /// knowledge, and never leaves the process.
@@ -233,6 +246,13 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.details.iter().find_map(retry_info::decode)
+    }
+
+    /// What the call is called in the logs and traces of the peer, from a
+    /// `google.rpc.RequestInfo` detail: to be named where help is asked for.
+    #[must_use]
+    pub fn request_id(&self) -> Option<&str> {
+        self.0.details.iter().find_map(request_info::decode)
     }
 
     /// What was said of another try: by the protocol's own means, by a

@@ -8,6 +8,7 @@ pub mod codec;
 pub mod compression;
 pub mod frame;
 pub mod metadata;
+pub mod trace;
 pub mod varint;
 
 mod budget;
@@ -22,6 +23,7 @@ mod fields;
 mod head;
 mod held_stream;
 mod method;
+mod request_info;
 mod retry_info;
 mod streaming;
 mod streaming_request;

@@ -25,7 +25,7 @@ pub use layer_error::from_layer;
 pub use outbound::{StreamOutbound, UnaryOutbound};
 pub use receive::{Received, Receiver};
 pub use send::{
-    CallGuard, SendBody, Source, StartFuture, at_deadline, deadline_exceeded, panicked,
+    CallGuard, SendBody, Source, StartFuture, at_deadline, deadline_exceeded, named, panicked,
 };
 pub use transport_error::from_transport;
 pub use whole::WholeBody;

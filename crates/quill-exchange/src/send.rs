@@ -6,6 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use quill_core::trace::TraceId;
 use quill_core::{
     CallContext, Cancellation, Code, Error, MessageSink, Metadata, Outbound, Outgoing,
 };
@@ -62,6 +63,7 @@ pub struct SendBody {
     credits_closed: bool,
     deadline: Option<Pin<Box<Sleep>>>,
     context: CallContext,
+    request_id: Option<TraceId>,
     guard: Option<CallGuard>,
     given_up: Option<GivenUp>,
 }
@@ -81,6 +83,7 @@ impl SendBody {
             credits_closed: false,
             deadline: None,
             context: CallContext::default(),
+            request_id: None,
             guard: None,
             given_up: None,
         }
@@ -112,6 +115,13 @@ impl SendBody {
     pub fn with_context(mut self, context: CallContext, guard: Option<CallGuard>) -> Self {
         self.context = context;
         self.guard = guard;
+        self
+    }
+
+    /// What the call is called in its error, should it have one.
+    #[must_use]
+    pub fn with_request_id(mut self, request_id: Option<TraceId>) -> Self {
+        self.request_id = request_id;
         self
     }
 
@@ -238,7 +248,10 @@ impl SendBody {
                 }
                 return Err(TransportError::new(TransportErrorKind::Canceled, message));
             }
-            Err(error) => self.encoder.end(Err(&error), &self.trailers, &mut self.out),
+            Err(error) => {
+                let error = named(error, self.request_id);
+                self.encoder.end(Err(&error), &self.trailers, &mut self.out);
+            }
             Ok(()) => self.encoder.end(Ok(()), &self.trailers, &mut self.out),
         }
         Ok(())
@@ -343,6 +356,14 @@ struct Sink<'a> {
 impl MessageSink for Sink<'_> {
     fn message(&mut self, message: &dyn Outgoing) -> Result<(), Error> {
         self.encoder.message(message, self.out)
+    }
+}
+
+/// The error with what its call is called in traces, where it is in one.
+pub fn named(error: Error, request_id: Option<TraceId>) -> Error {
+    match request_id {
+        Some(id) => error.with_request_id(id.to_string()),
+        None => error,
     }
 }
 

@@ -10,10 +10,12 @@ use std::process::ExitCode;
 
 use caller::{Echo, Measured, TOGETHER};
 use callgrind_gate::{Case, counted, gate};
-use quill_server::Server;
+use quill_core::trace::{Flush, Span, SpanSink, Tracer};
 use quill_server::auth::{ApiKeyValidator, AuthLayer, Identity};
+use quill_server::log::RequestLogger;
 use quill_server::metrics::MetricsCollector;
 use quill_server::rate_limit::{ClientIpConfig, RateLimitLayer};
+use quill_server::{Server, ServerBuilder};
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const BEARER: &str = "Bearer 0123456789abcdef0123456789abcdef";
@@ -26,6 +28,21 @@ const CASES: &[Case] = &[
         name: "unary_100b",
         limit: 7_700,
         run: unary,
+    },
+    Case {
+        name: "unary_100b_traced",
+        limit: 9_700,
+        run: unary_traced,
+    },
+    Case {
+        name: "unary_100b_recorded",
+        limit: 11_500,
+        run: unary_recorded,
+    },
+    Case {
+        name: "unary_100b_logged",
+        limit: 13_000,
+        run: unary_logged,
     },
     Case {
         name: "unary_100b_full",
@@ -50,6 +67,42 @@ fn unary(n: u64) {
         server.expect("a server")
     };
     call(Measured::start(server, &[]), n);
+}
+
+/// Drops spans.
+struct Nowhere;
+
+impl SpanSink for Nowhere {
+    fn take(&self, _: Span) {}
+
+    fn flush(&self) -> Flush {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+fn observed(n: u64, settings: fn(ServerBuilder) -> ServerBuilder) {
+    let server = async move || {
+        let builder = settings(Server::builder().service(Echo));
+        builder.bind("127.0.0.1:0").await.expect("a server")
+    };
+    call(Measured::start(server, &[]), n);
+}
+
+/// Whose place in a trace is noted, and nothing else.
+fn unary_traced(n: u64) {
+    observed(n, |builder| builder.tracer(Tracer::unrecorded()));
+}
+
+/// Of which a span is made.
+fn unary_recorded(n: u64) {
+    observed(n, |builder| builder.tracer(Tracer::new(Nowhere)));
+}
+
+/// With a line of JSON. What its thread does is counted too.
+fn unary_logged(n: u64) {
+    observed(n, |builder| {
+        builder.request_logger(RequestLogger::json().to(std::io::sink()))
+    });
 }
 
 /// With the fields of a call in earnest, whose key is looked up, limited and counted.

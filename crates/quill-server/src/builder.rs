@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
+use quill_core::trace::Tracer;
 use quill_core::{BoxError, Budget, Cancellation, DecodeLimits, Method};
 use quill_transport::adapt::{FromTower, HttpBody};
 use quill_transport::{
@@ -23,8 +24,10 @@ use crate::ending::{Drain, Flushes};
 use crate::error::ServeError;
 use crate::handler::Handler;
 use crate::http_service::{BoxHttpService, Front, HttpLayer, HttpService};
-use crate::middleware::metrics::{MetricsCollector, MetricsLayer, MetricsPage, MetricsSettings};
+use crate::log::RequestLogger;
+use crate::middleware::metrics::{MetricsCollector, MetricsPage, MetricsSettings, Watching};
 use crate::middleware::naming::{build_for, named};
+use crate::middleware::observe::{ObserveLayer, ObserverSettings};
 use crate::routes::{Routes, Service};
 use crate::server::BoundServer;
 use crate::stack::{Handlers, RpcLayers, Stack};
@@ -66,6 +69,7 @@ struct Settings {
     flushes: Flushes,
     uncompressed: Vec<String>,
     metrics: MetricsSettings,
+    observer: ObserverSettings,
     cores: Option<usize>,
 }
 
@@ -91,6 +95,7 @@ impl ServerBuilder {
                 flushes: Flushes::default(),
                 uncompressed: Vec::new(),
                 metrics: MetricsSettings::default(),
+                observer: ObserverSettings::default(),
                 cores: None,
             },
         }
@@ -155,6 +160,22 @@ impl<L> ServerBuilder<L> {
     /// Answers a scraper with what [`metrics`](Self::metrics) counts.
     pub fn metrics_page(mut self, page: MetricsPage) -> Self {
         self.settings.metrics.page = Some(page);
+        self
+    }
+
+    /// Gives each call its place in a trace, around all layers: see
+    /// [`trace`](quill_core::trace). Errors tell their caller the trace's id, as
+    /// [`Error::request_id`](quill_core::Error::request_id). A drain ends with the
+    /// flush of what the tracer recorded.
+    pub fn tracer(mut self, tracer: impl Into<Tracer>) -> Self {
+        self.settings.observer.tracer = Some(tracer.into());
+        self
+    }
+
+    /// Writes a line for each call, around all layers. A drain ends with the flush
+    /// of the lines.
+    pub fn request_logger(mut self, logger: RequestLogger) -> Self {
+        self.settings.observer.logger = Some(logger);
         self
     }
 
@@ -340,7 +361,7 @@ impl<L: RpcLayers> ServerBuilder<L> {
         }
         let drain = Drain {
             delay: self.settings.drain_delay.unwrap_or_default(),
-            flushes: std::mem::take(&mut self.settings.flushes),
+            flushes: self.settings.take_flushes(),
             limit: self.settings.drain_limit.unwrap_or(DRAIN_LIMIT_DEFAULT),
             begun: Cancellation::new(),
         };
@@ -408,23 +429,27 @@ impl<L: RpcLayers> ServerBuilder<L> {
             receive_timeout,
             timeout_max,
             metrics,
+            observer,
             uncompressed,
             ..
         } = self.settings;
         let uncompressed = named("without_compression", &uncompressed, &routes)?;
-        let known = metrics.known(&routes, wire.send_bytes_max);
+        let watching = Watching {
+            known: metrics.known(&routes, wire.send_bytes_max),
+            observer: observer.observer(wire.send_bytes_max),
+        };
         let routes = Arc::new(routes);
         let handlers = Handlers(Arc::clone(&routes));
         let layered = || build_for(&routes, || self.layers.layer(handlers));
-        let stack = match &known {
-            Some(counted) => {
-                let service = MetricsLayer(counted.clone()).layer(layered()?);
-                Stack::layered(service, known.clone())
+        let stack = match &watching.observer {
+            None if watching.known.is_none() && !self.is_layered => Stack::Bare(routes.clone()),
+            None => Stack::watched(layered()?, &watching),
+            Some(seen) => {
+                let service = ObserveLayer(seen.clone()).layer(layered()?);
+                Stack::watched(service, &watching)
             }
-            None if self.is_layered => Stack::layered(layered()?, None),
-            None => Stack::Bare(Arc::clone(&routes)),
         };
-        let metering = metrics.metering(known);
+        let metering = metrics.metering(watching);
         let allowed = Allowed {
             budget,
             receive_timeout,
@@ -462,6 +487,13 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// What is waited for at the end: last what calls of the others left to be sent.
+    fn take_flushes(&mut self) -> Flushes {
+        let mut flushes = std::mem::take(&mut self.flushes);
+        self.observer.add_flushes(&mut flushes);
+        flushes
     }
 
     fn budget(&self) -> Budget {

@@ -8,8 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
+use quill_core::trace::TraceContext;
 use quill_core::{Budget, Cancellation, Code, Error, ResponseHead, SharedHead};
-use quill_exchange::{SendBody, WholeBody};
+use quill_exchange::{SendBody, WholeBody, named};
 use quill_transport::{
     Body, BoxBody, Chunk, HttpRequest, HttpResponse, Service, TransportError, Whole,
 };
@@ -17,6 +18,7 @@ use quill_wire::{Call, Out, Refusal, Wire, WireOptions};
 
 use crate::exchange::{self, Opening};
 use crate::middleware::metrics::Metering;
+use crate::middleware::observe::Refused;
 use crate::routes::Routes;
 use crate::stack::Stack;
 
@@ -49,8 +51,8 @@ pub(crate) struct Shared {
 pub(crate) struct Opened {
     pub(crate) route: usize,
     pub(crate) call: Call,
-    /// For the calls that the handler makes.
-    pub(crate) trace_parent: Option<Arc<str>>,
+    /// Where in which trace the caller is.
+    pub(crate) trace: Option<Arc<TraceContext>>,
 }
 
 /// Why a request is no call that can be handled.
@@ -201,7 +203,7 @@ impl Shared {
             call.metadata.share();
         }
         let opened = Opened {
-            trace_parent: call.metadata.get("traceparent").map(Arc::from),
+            trace: TraceContext::from_metadata(&call.metadata).map(Arc::new),
             route: index,
             call,
         };
@@ -215,13 +217,13 @@ impl Shared {
         match unopened {
             Unopened::Unknown(wire) => self.answer_elsewhere(wire, request),
             Unopened::Refused(wire, refusal, index) => {
-                at_once(self.refuse(wire, refusal, Some(index)))
+                at_once(self.refuse(wire, refusal, Some(index), &request))
             }
             Unopened::Wrong(wrong, index) => {
+                let (call, error) = *wrong;
+                let error = self.wrong(&call, error, index, &request);
                 // On HTTP/1.1, what is left of the request goes before the answer is made.
                 drop(request);
-                let (call, error) = *wrong;
-                self.metering.refused(Some(index), error.code());
                 at_once(exchange::fail(&call, &error))
             }
         }
@@ -247,7 +249,23 @@ impl Shared {
         } else {
             Refusal::PathNotCanonical
         };
-        at_once(self.refuse(wire, refusal, None))
+        at_once(self.refuse(wire, refusal, None, &request))
+    }
+
+    /// Notes a call whose head is wrong, and gives its error what it is called by.
+    fn wrong(&self, call: &Call, error: Error, route: usize, request: &HttpRequest) -> Error {
+        let caller = TraceContext::from_metadata(&call.metadata).map(Arc::new);
+        let trace = self.metering.trace(caller.as_ref());
+        let refused = Refused {
+            path: call.method.path(),
+            protocol: call.wire.name(),
+            peer: &request.peer,
+            trace: trace.as_deref(),
+            code: error.code(),
+            message: Some(error.message()),
+        };
+        self.metering.refused(Some(route), &refused);
+        named(error, self.metering.request_id(trace.as_deref()))
     }
 
     /// Answers what is no call. It is counted by the code that comes closest.
@@ -256,6 +274,7 @@ impl Shared {
         wire: Wire,
         refusal: Refusal,
         route: Option<usize>,
+        request: &HttpRequest,
     ) -> HttpResponse<ReplyBody> {
         let code = match refusal {
             Refusal::UnknownPath | Refusal::HttpVersion => Code::Unimplemented,
@@ -263,7 +282,15 @@ impl Shared {
                 Code::InvalidArgument
             }
         };
-        self.metering.refused(route, code);
+        let refused = Refused {
+            path: request.head.path(),
+            protocol: wire.name(),
+            peer: &request.peer,
+            trace: None,
+            code,
+            message: None,
+        };
+        self.metering.refused(route, &refused);
         let mut out = Out::new();
         wire.refuse(refusal, &mut out);
         whole(out)

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
+use quill_core::trace::TraceId;
 use quill_core::{
     Budget, CallContext, Cancellation, Deadline, Error, Incoming, MessageEncoding, Metadata,
     Outbound, Peer, Reply, Request, RequestParts, Response,
 };
 use quill_exchange::{
     CallGuard, CreditedInbound, Credits, DirectInbound, ExpiringOutbound, Receiver, SendBody,
-    Source, StartFuture, UnaryOutbound, deadline_exceeded, panicked,
+    Source, StartFuture, UnaryOutbound, deadline_exceeded, named, panicked,
 };
 use quill_transport::{Body, HttpResponse, RecvBody};
 use quill_wire::{Call, Encode, Encoder, Out, Side};
@@ -53,6 +54,7 @@ impl<'h> Opening<'h> {
         parts.method = Some(Arc::clone(&call.method));
         parts.route = opened.route;
         parts.previous_attempts = call.previous_attempts;
+        parts.protocol = call.wire.name();
         parts.peer = Some(peer);
         parts.encoding = MessageEncoding {
             format: call.format,
@@ -60,15 +62,13 @@ impl<'h> Opening<'h> {
         };
         parts.cancellation = Some(cancellation.clone());
         parts.draining = Some(shared.draining.clone());
-        let trace_parent = opened.trace_parent.clone();
+        let trace = shared.metering.trace(opened.trace.as_ref());
         Self {
             opened,
             parts,
             terms: Terms {
-                context: CallContext {
-                    deadline,
-                    trace_parent,
-                },
+                request_id: shared.metering.request_id(trace.as_deref()),
+                context: CallContext { deadline, trace },
                 timer: None,
                 guard: Some(CallGuard(cancellation)),
             },
@@ -145,7 +145,7 @@ impl<'h> Opening<'h> {
                 shared: Arc::clone(shared),
                 receiver: Some(receiver),
                 has_one,
-                unhandled: shared.metering.receiving(&self.parts),
+                unhandled: shared.metering.receiving(&self.parts, &self.terms.context),
                 parts: self.parts,
                 handling: None,
             },
@@ -163,6 +163,8 @@ impl<'h> Opening<'h> {
 /// who is told of its end.
 struct Terms {
     context: CallContext,
+    /// What the call is called in its error.
+    request_id: Option<TraceId>,
     /// Of the deadline, once something has to wait.
     timer: Option<Pin<Box<Sleep>>>,
     /// `None` once it goes with the body of the answer.
@@ -210,6 +212,7 @@ impl Terms {
                 let body = SendBody::new(encoder, out, Source::Messages(messages), Side::Server)
                     .with_trailers(trailers)
                     .with_deadline(self.take_timer())
+                    .with_request_id(self.request_id)
                     .with_context(std::mem::take(&mut self.context), guard);
                 return HttpResponse {
                     head,
@@ -217,6 +220,7 @@ impl Terms {
                 };
             }
             Err(error) => {
+                let error = named(error, self.request_id);
                 let streams = call.method.kind().server_streams();
                 write_failure(streams, &mut encoder, &error, &mut out);
             }
@@ -272,7 +276,7 @@ impl Exchange {
         let start: StartFuture = Box::pin(async move {
             let incoming = if one {
                 let one = inbound.one().await;
-                Incoming::One(one.inspect_err(|error| unhandled.ended(error.code()))?)
+                Incoming::One(one.inspect_err(|error| unhandled.ended(error))?)
             } else {
                 Incoming::Many(Box::pin(inbound))
             };
@@ -295,6 +299,7 @@ impl Exchange {
         let body = SendBody::new(encoder, out, Source::Starting(start), Side::Server)
             .with_credits(credits)
             .with_deadline(terms.take_timer())
+            .with_request_id(terms.request_id)
             .with_context(terms.context, terms.guard);
         HttpResponse {
             head,
@@ -309,7 +314,7 @@ impl Future for Exchange {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let result = ready!(self.poll_work(cx));
         if let Err(error) = &result {
-            self.work.unhandled.ended(error.code());
+            self.work.unhandled.ended(error);
         }
         // What is left of the request, and of a handler that a deadline or a panic
         // ended, goes before the answer's head is made: on HTTP/1.1 that head says

@@ -5,8 +5,11 @@
 
 mod gate;
 pub(crate) mod naming;
+pub(crate) mod observe;
+pub(crate) mod watch;
 
 pub mod auth;
 pub mod concurrency;
+pub mod log;
 pub mod metrics;
 pub mod rate_limit;

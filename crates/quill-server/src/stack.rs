@@ -11,7 +11,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::handler::HandlerFuture;
-use crate::middleware::metrics::{KnownMethods, Unhandled};
+use crate::middleware::metrics::{MetricsLayer, Unhandled, Watching};
 use crate::routes::Routes;
 
 /// The innermost service: finds the method's handler by its number.
@@ -90,8 +90,8 @@ pub(crate) enum Stack {
 /// layer wants it.
 pub(crate) struct Layers {
     prototype: BoxStack,
-    /// What counts calls that end before the layers are ready for them.
-    known: Option<KnownMethods>,
+    /// Who sees calls that end before the layers are ready for them.
+    watching: Watching,
     idle: Mutex<Vec<BoxStack>>,
 }
 
@@ -99,13 +99,22 @@ pub(crate) struct Layers {
 const IDLE_MAX: usize = 64;
 
 impl Stack {
-    pub(crate) fn layered<S: RpcService>(service: S, known: Option<KnownMethods>) -> Self {
+    fn layered<S: RpcService>(service: S, watching: Watching) -> Self {
         let prototype = service.map_err(|error| of_layer(error.into()));
         Self::Layered(Arc::new(Layers {
             prototype: BoxCloneSyncService::new(prototype),
-            known,
+            watching,
             idle: Mutex::new(Vec::new()),
         }))
+    }
+
+    /// These layers, with the metrics around them where there are any.
+    pub(crate) fn watched<S: RpcService>(layers: S, watching: &Watching) -> Self {
+        let watching = watching.clone();
+        match watching.known.clone() {
+            Some(known) => Self::layered(MetricsLayer(known).layer(layers), watching),
+            None => Self::layered(layers, watching),
+        }
     }
 
     /// Hands a call over; within the task of `cx`, which looks after what has to wait.
@@ -124,7 +133,7 @@ impl Stack {
             Poll::Ready(Err(error)) => Box::pin(std::future::ready(Err(error))),
             Poll::Pending => {
                 let layers = Arc::clone(layers);
-                let mut queued = Unhandled::queued(layers.known.as_ref(), request.parts());
+                let mut queued = Unhandled::queued(&layers.watching, request.parts());
                 Box::pin(async move {
                     let ready = std::future::poll_fn(|cx| service.poll_ready(cx)).await;
                     queued.reached();

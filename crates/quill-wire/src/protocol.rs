@@ -105,6 +105,19 @@ impl Protocol {
 }
 
 impl Wire {
+    /// The name of its protocol, as [`Protocol::name`] has it; `http` for what is none.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Wire::Quill | Wire::QuillGet => "quill",
+            Wire::PlainHttp => "http",
+            Wire::Grpc => "grpc",
+            Wire::GrpcWeb { text: false } => "grpc-web",
+            Wire::GrpcWeb { text: true } => "grpc-web-text",
+            Wire::ConnectUnary | Wire::ConnectGet | Wire::ConnectStream => "connect",
+        }
+    }
+
     /// Whether calls can be made in it over this version of HTTP.
     ///
     /// # Errors

@@ -32,7 +32,8 @@
 //!
 //! Features, all additive: `server` and `client`, both on by default; `br`,
 //! `deflate` and `snappy`, each an [`Encoding`] more for the builders' `encodings`;
-//! `redis`, for rate limits that servers share; `descriptor`, for messages that hold
+//! `redis`, for rate limits that servers share; `otlp`, for what is sent to an
+//! OpenTelemetry collector; `descriptor`, for messages that hold
 //! those of `google/protobuf/descriptor.proto`.
 
 mod include_proto;
@@ -57,7 +58,13 @@ pub use quill_server::{
 
 /// What stands before handlers in production.
 #[cfg(feature = "server")]
-pub use quill_server::{auth, concurrency, metrics, rate_limit};
+pub use quill_server::{auth, concurrency, log, metrics, rate_limit};
+
+/// Traces and metrics sent to an OpenTelemetry collector.
+#[cfg(feature = "otlp")]
+pub use quill_otlp::{Otlp, OtlpBuilder, OtlpCounts};
+
+pub use quill_core::trace;
 
 pub use quill_transport::{
     ClientOptions, Drained, Http2Engine, HttpVersions, Listener, ServerOptions, TransportError,

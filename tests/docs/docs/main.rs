@@ -5,6 +5,7 @@ mod blocks;
 mod commands;
 mod guide;
 mod middleware;
+mod observe;
 mod performance;
 mod resilience;
 

@@ -1,5 +1,6 @@
 //! Calls between Quill's server and client over real sockets.
 
+mod access_log;
 mod auth;
 mod budgets;
 mod building;
@@ -15,9 +16,11 @@ mod line_ends;
 mod matrix;
 mod metrics;
 mod mounting;
+mod otlp;
 mod passing_on;
 mod peer;
 mod probe;
 mod progress;
 mod rate_limit;
+mod tracing;
 mod versions;

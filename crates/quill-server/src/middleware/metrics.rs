@@ -11,7 +11,7 @@
 
 mod collector;
 mod concurrency;
-mod future;
+mod family;
 mod layer;
 mod limiter;
 mod metering;
@@ -21,15 +21,14 @@ mod prometheus;
 mod record;
 mod settings;
 mod sharded;
-mod streams;
 
 pub use collector::{MetricsCollector, MetricsSnapshot};
+pub use family::{Family, Kind, Series, Times, Value};
 pub use page::MetricsPage;
 
 pub(crate) use concurrency::{ConcurrencyCounts, Shed};
 pub(crate) use layer::MetricsLayer;
 pub(crate) use limiter::LimiterCounts;
-pub(crate) use metering::{Metering, Unhandled};
-pub(crate) use method::KnownMethods;
+pub(crate) use metering::{Metering, Unhandled, Watching};
 pub(crate) use page::PageService;
 pub(crate) use settings::MetricsSettings;

@@ -7,8 +7,10 @@ use std::task::{Context, Poll};
 use quill_core::{BoxError, Incoming, Reply, Request, Response};
 use tower_service::Service;
 
+use super::identity::Identity;
 use super::layer::{Admission, Config};
 use crate::middleware::gate::GateFuture;
+use crate::middleware::observe::Notes;
 
 /// A service that lets in callers that are known.
 #[derive(Clone)]
@@ -43,7 +45,7 @@ where
         match self.config.admit(request.parts()) {
             Admission::Admitted(identity) => {
                 if let Some(identity) = identity {
-                    request.extensions_mut().insert(identity);
+                    admit(&mut request, identity);
                 }
                 GateFuture::through(self.inner.call(request))
             }
@@ -56,12 +58,20 @@ where
                 let config = Arc::clone(&self.config);
                 GateFuture::asking(async move {
                     let identity = config.settle(request.parts(), asking.await)?;
-                    request.extensions_mut().insert(identity);
+                    admit(&mut request, identity);
                     ready.call(request).await.map_err(Into::into)
                 })
             }
         }
     }
+}
+
+/// Tells the handler, and the log if there is one, who calls.
+fn admit(request: &mut Request<Incoming>, identity: Identity) {
+    if let Some(notes) = request.extensions().get::<Notes>() {
+        notes.set_identity(&identity);
+    }
+    request.extensions_mut().insert(identity);
 }
 
 impl<S: fmt::Debug> fmt::Debug for AuthService<S> {

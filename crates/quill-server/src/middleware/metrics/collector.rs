@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use quill_core::{Code, Method};
 use quill_transport::ConnectionCounts;
 
 use super::concurrency::ConcurrencyCounts;
+use super::family::{All, Family};
 use super::limiter::LimiterCounts;
 use super::method::{Known, KnownMethods, MethodCounts, MethodName, QueueTimes};
 use super::prometheus;
@@ -35,6 +37,7 @@ use super::prometheus;
 pub struct MetricsCollector(Arc<Shared>);
 
 struct Shared {
+    since: SystemTime,
     unknown: Arc<MethodCounts>,
     queue: Arc<QueueTimes>,
     connections: ConnectionCounts,
@@ -76,6 +79,7 @@ impl MetricsCollector {
     #[must_use]
     pub fn new() -> Self {
         Self(Arc::new(Shared {
+            since: SystemTime::now(),
             unknown: Arc::new(MethodCounts::new(MethodName::unknown())),
             queue: Arc::new(QueueTimes::new()),
             connections: ConnectionCounts::default(),
@@ -131,19 +135,31 @@ impl MetricsCollector {
     /// Everything in Prometheus' text format, version 0.0.4.
     #[must_use]
     pub fn prometheus(&self) -> String {
+        prometheus::text(&self.families())
+    }
+
+    /// Everything, for who writes it in another format.
+    #[must_use]
+    pub fn families(&self) -> Vec<Family> {
         let Registered {
             methods,
             limiters,
             concurrency,
         } = self.registered().clone();
-        let all = prometheus::All {
+        let all = All {
             methods: methods.iter().chain([&self.0.unknown]).collect(),
             limiters: &limiters,
             concurrency: &concurrency,
             queue: self.0.queue.sums(),
             connections: &self.0.connections,
         };
-        all.text()
+        all.families()
+    }
+
+    /// When it was made: what it has counted, it has counted since.
+    #[must_use]
+    pub fn since(&self) -> SystemTime {
+        self.0.since
     }
 
     /// The counters for the methods of a server, in this order. A method that

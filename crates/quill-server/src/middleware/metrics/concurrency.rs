@@ -1,12 +1,11 @@
 //! What the limits on concurrent calls show.
 
-use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::family::{Family, Kind, Series, Times, Value, number};
 use super::method::QueueTimes;
-use super::prometheus::{Escaped, head, histogram};
 use super::sharded::Sharded;
 
 /// Why a call was refused.
@@ -85,40 +84,63 @@ const FIGURES: [(&str, &str, Figure); 3] = [
     ),
 ];
 
-pub(super) fn write(out: &mut String, limits: &[Arc<ConcurrencyCounts>]) -> fmt::Result {
+pub(super) fn families(limits: &[Arc<ConcurrencyCounts>]) -> Vec<Family> {
     if limits.is_empty() {
-        return Ok(());
+        return Vec::new();
     }
-    for (name, help, figure) in FIGURES {
-        head(out, name, "gauge", help)?;
-        for limit in limits {
-            let value = figure(limit).load(Ordering::Relaxed);
-            writeln!(out, "{name}{{{}}} {value}", Labels(limit))?;
+    let gauges = FIGURES.into_iter().map(|(name, help, figure)| {
+        let value = |limit: &ConcurrencyCounts| figure(limit).load(Ordering::Relaxed) as u64;
+        let series = limits.iter();
+        let series = series.map(|limit| number(labels(limit), value(limit)));
+        Family {
+            name,
+            help,
+            kind: Kind::Gauge,
+            series: series.collect(),
         }
-    }
-    let name = "quill_server_concurrency_shed_total";
-    head(out, name, "counter", "Calls that were refused, by why.")?;
-    for limit in limits {
-        let sums = limit.shed.sums();
-        for ((_, reason), sum) in SHED.iter().zip(sums) {
-            writeln!(out, "{name}{{{},reason=\"{reason}\"}} {sum}", Labels(limit))?;
-        }
-    }
-    let name = "quill_server_concurrency_queue_seconds";
-    let help = "How long calls waited that did not find room at once.";
-    head(out, name, "histogram", help)?;
-    for limit in limits {
-        let (waited, nanos) = limit.waited.sums();
-        histogram(out, name, &Labels(limit).to_string(), &waited, nanos)?;
-    }
-    Ok(())
+    });
+    let mut families: Vec<Family> = gauges.collect();
+    families.push(shed(limits));
+    families.push(waited(limits));
+    families
 }
 
-struct Labels<'a>(&'a ConcurrencyCounts);
-
-impl fmt::Display for Labels<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, method) = (Escaped(&self.0.name), Escaped(&self.0.method));
-        write!(f, "limiter=\"{name}\",method=\"{method}\"")
+fn shed(limits: &[Arc<ConcurrencyCounts>]) -> Family {
+    let series = limits.iter().flat_map(|limit| {
+        let sums = limit.shed.sums();
+        SHED.iter().zip(sums).map(|((_, reason), sum)| {
+            let mut labels = labels(limit);
+            labels.push(("reason", (*reason).to_owned()));
+            number(labels, sum)
+        })
+    });
+    Family {
+        name: "quill_server_concurrency_shed_total",
+        help: "Calls that were refused, by why.",
+        kind: Kind::Counter,
+        series: series.collect(),
     }
+}
+
+fn waited(limits: &[Arc<ConcurrencyCounts>]) -> Family {
+    let series = limits.iter().map(|limit| {
+        let (buckets, nanos) = limit.waited.sums();
+        Series {
+            labels: labels(limit),
+            value: Value::Times(Times { buckets, nanos }),
+        }
+    });
+    Family {
+        name: "quill_server_concurrency_queue_seconds",
+        help: "How long calls waited that did not find room at once.",
+        kind: Kind::Histogram,
+        series: series.collect(),
+    }
+}
+
+fn labels(limit: &ConcurrencyCounts) -> Vec<(&'static str, String)> {
+    vec![
+        ("limiter", limit.name.clone()),
+        ("method", limit.method.clone()),
+    ]
 }

@@ -7,10 +7,9 @@ use quill_core::{BoxError, Incoming, Reply, Request, Response};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::future::MetricsFuture;
 use super::method::KnownMethods;
-use super::record::CallRecord;
-use super::streams::CountedInbound;
+use super::record::{CallRecord, CountedArrivals};
+use crate::middleware::watch::{CallWatch, WatchedFuture, WatchedInbound};
 use crate::stack::of_layer;
 
 /// Counts the calls of a server.
@@ -54,7 +53,7 @@ where
 {
     type Response = Response<Reply>;
     type Error = BoxError;
-    type Future = MetricsFuture<S::Future>;
+    type Future = WatchedFuture<S::Future, CallRecord>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         let ready = self.inner.poll_ready(cx);
@@ -84,12 +83,11 @@ where
                 Incoming::One(message)
             }
             Incoming::Many(messages) => {
-                let known = self.known.clone();
-                let route = record.route();
-                Incoming::Many(Box::pin(CountedInbound::new(messages, known, route)))
+                let arrivals = CountedArrivals::of(&record);
+                Incoming::Many(Box::pin(WatchedInbound::new(messages, arrivals)))
             }
         });
         let inner = record.run(|| self.inner.call(request));
-        MetricsFuture::new(inner, record)
+        WatchedFuture::new(inner, Some(record))
     }
 }

@@ -1,51 +1,83 @@
-//! What metrics need of the path of a request, beside their layer.
+//! What metrics, traces and logs need of the path of a request, beside their layers.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use quill_core::{Code, Deadline, RequestHead, RequestParts};
+use quill_core::trace::{TraceContext, TraceId};
+use quill_core::{CallContext, Code, Deadline, Error, RequestHead, RequestParts};
 use quill_transport::{Full, HttpResponse};
 
 use super::method::KnownMethods;
 use super::page::PageService;
-use super::record::unfinished;
+use crate::middleware::observe::{Observation, Observer, Refused};
+use crate::middleware::watch::{CallWatch, unfinished};
 
-/// Counts calls that never reach the layers, and answers for the page.
+/// Counts and observes calls that never reach the layers, and answers for the page.
 #[derive(Debug, Default)]
 pub(crate) struct Metering {
-    /// `None` where nothing is counted.
-    pub(crate) known: Option<KnownMethods>,
+    pub(crate) watching: Watching,
     /// `None` where the page is elsewhere, or nowhere.
     pub(crate) page: Option<PageService>,
 }
 
+/// Who watches the calls of a server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watching {
+    /// `None` where nothing is counted.
+    pub(crate) known: Option<KnownMethods>,
+    /// `None` where nothing is traced or logged.
+    pub(crate) observer: Option<Observer>,
+}
+
 impl Metering {
     /// A request was refused before there was a call, or a call before its layers.
-    pub(crate) fn refused(&self, route: Option<usize>, code: Code) {
-        if let Some(known) = &self.known {
-            known.of(route).refused(code);
+    pub(crate) fn refused(&self, route: Option<usize>, refused: &Refused<'_>) {
+        if let Some(known) = &self.watching.known {
+            known.of(route).refused(refused.code);
+        }
+        if let Some(observer) = &self.watching.observer {
+            observer.refused(refused);
         }
     }
 
-    /// A call whose message is awaited.
-    pub(crate) fn receiving(&self, request: &RequestParts) -> Unhandled {
-        Unhandled::new(self.known.as_ref(), request)
+    /// A call whose message is awaited, in this context.
+    pub(crate) fn receiving(&self, request: &RequestParts, context: &CallContext) -> Unhandled {
+        Unhandled::new(&self.watching, request, context)
     }
 
     /// The page, where a request of no method is for it.
     pub(crate) fn page(&self, request: &RequestHead) -> Option<HttpResponse<Full>> {
         self.page.as_ref()?.answer(request)
     }
+
+    /// The place in a trace of a call: the next below its caller's, or that itself
+    /// where nothing is traced.
+    pub(crate) fn trace(&self, caller: Option<&Arc<TraceContext>>) -> Option<Arc<TraceContext>> {
+        let observer = self.watching.observer.as_ref();
+        match observer.and_then(Observer::tracer) {
+            Some(tracer) => Some(Arc::new(tracer.begin(caller.map(|caller| &**caller)))),
+            None => caller.cloned(),
+        }
+    }
+
+    /// What a call at this place is called in its error; `None` where nothing is
+    /// traced.
+    pub(crate) fn request_id(&self, trace: Option<&TraceContext>) -> Option<TraceId> {
+        self.watching.observer.as_ref()?.tracer()?;
+        trace.map(TraceContext::trace_id)
+    }
 }
 
-/// A call that has yet to reach the layers, which count it from there on. One that is
-/// dropped before has ended, and is counted here. `None` once it is counted, or is the
-/// layers' to count, or where nothing is.
+/// A call that has yet to reach the layers, which watch it from there on. One that is
+/// dropped before has ended, and is seen here. `None` once it was seen, or is the
+/// layers' to see, or where nobody watches.
 #[derive(Debug, Default)]
 pub(crate) struct Unhandled(Option<Box<Waiting>>);
 
 #[derive(Debug)]
 struct Waiting {
-    known: KnownMethods,
+    known: Option<KnownMethods>,
+    observation: Option<Observation>,
     route: usize,
     deadline: Option<Deadline>,
     /// Since when the layers have not been ready for it.
@@ -53,21 +85,24 @@ struct Waiting {
 }
 
 impl Unhandled {
-    fn new(known: Option<&KnownMethods>, request: &RequestParts) -> Self {
-        let waiting = |known: &KnownMethods| {
-            Box::new(Waiting {
-                known: known.clone(),
-                route: request.route,
-                deadline: request.deadline,
-                queued_since: None,
-            })
-        };
-        Self(known.map(waiting))
+    fn new(watching: &Watching, request: &RequestParts, context: &CallContext) -> Self {
+        let observer = watching.observer.as_ref();
+        if watching.known.is_none() && observer.is_none() {
+            return Self(None);
+        }
+        Self(Some(Box::new(Waiting {
+            known: watching.known.clone(),
+            observation: observer
+                .and_then(|observer| observer.wait(request, context.trace.clone())),
+            route: request.route,
+            deadline: request.deadline,
+            queued_since: None,
+        })))
     }
 
     /// A call that waits until the layers are ready.
-    pub(crate) fn queued(known: Option<&KnownMethods>, request: &RequestParts) -> Self {
-        let mut unhandled = Self::new(known, request);
+    pub(crate) fn queued(watching: &Watching, request: &RequestParts) -> Self {
+        let mut unhandled = Self::new(watching, request, &CallContext::current());
         if let Some(waiting) = &mut unhandled.0 {
             waiting.queued_since = Some(Instant::now());
         }
@@ -76,30 +111,41 @@ impl Unhandled {
 
     /// The layers have it.
     pub(crate) fn reached(&mut self) {
-        self.0 = None;
+        if let Some(waiting) = self.0.take()
+            && let Some(mut observation) = waiting.observation
+        {
+            observation.forget();
+        }
     }
 
-    /// It ended with this code, unless the layers have it.
-    pub(crate) fn ended(&mut self, code: Code) {
-        if let Some(waiting) = self.0.take() {
-            waiting.ended(code);
+    /// It ended with this error, unless the layers have it.
+    pub(crate) fn ended(&mut self, error: &Error) {
+        if let Some(mut waiting) = self.0.take() {
+            waiting.count(error.code());
+            if let Some(observation) = &mut waiting.observation {
+                observation.fail(error);
+            }
         }
     }
 }
 
 impl Waiting {
-    fn ended(&self, code: Code) {
+    fn count(&self, code: Code) {
+        let Some(known) = &self.known else {
+            return;
+        };
         if let Some(since) = self.queued_since {
-            self.known.0.queue.add(since.elapsed());
+            known.0.queue.add(since.elapsed());
         }
-        self.known.of(Some(self.route)).refused(code);
+        known.of(Some(self.route)).refused(code);
     }
 }
 
 impl Drop for Unhandled {
     fn drop(&mut self) {
+        // An observation sees for itself that it is dropped.
         if let Some(waiting) = self.0.take() {
-            waiting.ended(unfinished(waiting.deadline));
+            waiting.count(unfinished(waiting.deadline));
         }
     }
 }

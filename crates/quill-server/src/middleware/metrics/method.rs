@@ -213,8 +213,9 @@ impl MethodSums {
     }
 
     /// How many calls are in each bucket.
-    pub(super) fn took(&self) -> &[u64] {
-        self.0.get(TOOK..).unwrap_or_default()
+    pub(super) fn took(&self) -> [u64; BUCKETS] {
+        let took = self.0.get(TOOK..).unwrap_or_default();
+        took.first_chunk().copied().unwrap_or([0; BUCKETS])
     }
 }
 

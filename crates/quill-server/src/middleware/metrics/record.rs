@@ -2,21 +2,18 @@
 
 use std::time::Instant;
 
-use quill_core::{Code, Deadline, RequestParts};
+use quill_core::{Code, RequestParts};
 
 use super::method::{KnownMethods, MethodCounts};
+use crate::middleware::watch::{Arrivals, CallWatch, Ending};
 
 /// Counts the end of a call, also of one that is dropped before it has one.
 #[derive(Debug)]
-pub(super) struct CallRecord {
+pub(crate) struct CallRecord {
     known: KnownMethods,
     route: usize,
     begun: Instant,
-    deadline: Option<Deadline>,
-    /// Something of the user's runs; where that panics, it is still set when the
-    /// call is dropped.
-    is_running: bool,
-    has_ended: bool,
+    ending: Ending,
 }
 
 impl CallRecord {
@@ -26,41 +23,35 @@ impl CallRecord {
             known: known.clone(),
             route: parts.route,
             begun: Instant::now(),
-            deadline: parts.deadline,
-            is_running: false,
-            has_ended: false,
+            ending: Ending::new(parts.deadline),
         }
-    }
-
-    pub(super) fn route(&self) -> usize {
-        self.route
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.has_ended
-    }
-
-    /// What an answer may have at most.
-    pub(super) fn send_bytes_max(&self) -> usize {
-        self.known.0.send_bytes_max
     }
 
     #[inline]
     pub(super) fn counts(&self) -> &MethodCounts {
         self.known.of(Some(self.route))
     }
+}
 
-    /// Runs what may panic.
-    pub(super) fn run<T>(&mut self, f: impl FnOnce() -> T) -> T {
-        self.is_running = true;
-        let done = f();
-        self.is_running = false;
-        done
+impl CallWatch for CallRecord {
+    fn run<T>(&mut self, f: impl FnOnce() -> T) -> T {
+        self.ending.run(f)
     }
 
-    /// The call ended well, or with this code. Only the first end counts.
-    pub(super) fn end(&mut self, failure: Option<Code>) {
-        if !std::mem::replace(&mut self.has_ended, true) {
+    fn sent(&mut self, bytes: usize) {
+        self.counts().sent(bytes);
+    }
+
+    fn send_bytes_max(&self) -> usize {
+        self.known.0.send_bytes_max
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ending.has_come()
+    }
+
+    fn end(&mut self, failure: Option<Code>) {
+        if self.ending.come() {
             self.counts().ended_after(failure, self.begun.elapsed());
         }
     }
@@ -68,23 +59,29 @@ impl CallRecord {
 
 impl Drop for CallRecord {
     fn drop(&mut self) {
-        if self.has_ended {
-            return;
+        if let Some(code) = self.ending.at_drop() {
+            self.end(Some(code));
         }
-        self.end(Some(if self.is_running {
-            Code::Internal
-        } else {
-            unfinished(self.deadline)
-        }));
     }
 }
 
-/// Why a call was dropped that had not ended.
-pub(super) fn unfinished(deadline: Option<Deadline>) -> Code {
-    let is_late = |deadline: Deadline| deadline.instant() <= Instant::now();
-    if deadline.is_some_and(is_late) {
-        Code::DeadlineExceeded
-    } else {
-        Code::Canceled
+/// Counts what the caller of a call sends.
+pub(super) struct CountedArrivals {
+    known: KnownMethods,
+    route: usize,
+}
+
+impl CountedArrivals {
+    pub(super) fn of(record: &CallRecord) -> Self {
+        Self {
+            known: record.known.clone(),
+            route: record.route,
+        }
+    }
+}
+
+impl Arrivals for CountedArrivals {
+    fn received(&self, bytes: usize) {
+        self.known.of(Some(self.route)).received(bytes);
     }
 }

@@ -4,7 +4,7 @@ use quill_core::RequestHead;
 use quill_transport::{ConnectionCounts, Listener};
 
 use super::collector::MetricsCollector;
-use super::metering::Metering;
+use super::metering::{Metering, Watching};
 use super::method::KnownMethods;
 use super::page::{MetricsPage, PageService};
 use crate::error::ServeError;
@@ -62,10 +62,10 @@ impl MetricsSettings {
     }
 
     /// What dispatch does, with the page that is on the server's own address.
-    pub(crate) fn metering(self, known: Option<KnownMethods>) -> Metering {
+    pub(crate) fn metering(self, watching: Watching) -> Metering {
         let page = self.collector.zip(self.page);
         Metering {
-            known,
+            watching,
             page: page.map(|(collector, page)| PageService::new(page.path, collector)),
         }
     }

@@ -1,4 +1,4 @@
-//! The messages of a counted call.
+//! The messages of a watched call.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -9,34 +9,28 @@ use quill_core::{
     Code, CodecError, Error, Format, Inbound, MessageSink, Metadata, Outbound, Outgoing,
 };
 
-use super::method::KnownMethods;
-use super::record::CallRecord;
+use super::{Arrivals, CallWatch};
 
-/// Counts what a caller sends.
-pub(super) struct CountedInbound {
+/// Tells of what a caller sends.
+pub(crate) struct WatchedInbound<A> {
     inner: Pin<Box<dyn Inbound>>,
-    known: KnownMethods,
-    route: usize,
+    arrivals: A,
 }
 
-impl CountedInbound {
-    pub(super) fn new(inner: Pin<Box<dyn Inbound>>, known: KnownMethods, route: usize) -> Self {
-        Self {
-            inner,
-            known,
-            route,
-        }
+impl<A> WatchedInbound<A> {
+    pub(crate) fn new(inner: Pin<Box<dyn Inbound>>, arrivals: A) -> Self {
+        Self { inner, arrivals }
     }
 }
 
-impl Inbound for CountedInbound {
+impl<A: Arrivals> Inbound for WatchedInbound<A> {
     fn poll_message(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Error>>> {
         let polled = self.inner.as_mut().poll_message(cx);
         if let Poll::Ready(Some(Ok(message))) = &polled {
-            self.known.of(Some(self.route)).received(message.len());
+            self.arrivals.received(message.len());
         }
         polled
     }
@@ -46,33 +40,33 @@ impl Inbound for CountedInbound {
     }
 }
 
-/// Counts the messages of an answer; its end is that of the call.
-pub(super) struct CountedOutbound {
+/// Tells of the messages of an answer; its end is that of the call.
+pub(super) struct WatchedOutbound<W> {
     inner: Pin<Box<dyn Outbound>>,
-    record: CallRecord,
+    watch: W,
 }
 
-impl CountedOutbound {
-    pub(super) fn new(inner: Pin<Box<dyn Outbound>>, record: CallRecord) -> Self {
-        Self { inner, record }
+impl<W> WatchedOutbound<W> {
+    pub(super) fn new(inner: Pin<Box<dyn Outbound>>, watch: W) -> Self {
+        Self { inner, watch }
     }
 }
 
-impl Outbound for CountedOutbound {
+impl<W: CallWatch> Outbound for WatchedOutbound<W> {
     fn poll_message(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         sink: &mut dyn MessageSink,
     ) -> Poll<Option<Result<(), Error>>> {
-        let Self { inner, record } = &mut *self;
-        let mut counted = CountedSink { sink, bytes: None };
-        let polled = record.run(|| inner.as_mut().poll_message(cx, &mut counted));
-        if let Some(bytes) = counted.bytes {
-            record.counts().sent(bytes);
+        let Self { inner, watch } = &mut *self;
+        let mut measuring = MeasuringSink { sink, bytes: None };
+        let polled = watch.run(|| inner.as_mut().poll_message(cx, &mut measuring));
+        if let Some(bytes) = measuring.bytes {
+            watch.sent(bytes);
         }
         match &polled {
-            Poll::Ready(None) => record.end(None),
-            Poll::Ready(Some(Err(error))) => record.end(Some(error.code())),
+            Poll::Ready(None) => watch.end(None),
+            Poll::Ready(Some(Err(error))) => watch.fail(error),
             Poll::Ready(Some(Ok(()))) | Poll::Pending => {}
         }
         polled
@@ -80,12 +74,12 @@ impl Outbound for CountedOutbound {
 }
 
 /// Notes how large the message was that was written.
-struct CountedSink<'a> {
+struct MeasuringSink<'a> {
     sink: &'a mut dyn MessageSink,
     bytes: Option<usize>,
 }
 
-impl MessageSink for CountedSink<'_> {
+impl MessageSink for MeasuringSink<'_> {
     fn message(&mut self, message: &dyn Outgoing) -> Result<(), Error> {
         let measured = Measured {
             message,
@@ -127,42 +121,42 @@ impl Outgoing for Measured<'_> {
 }
 
 /// An answer's one message; the call ends when it is written.
-pub(super) struct CountedOutgoing {
+pub(super) struct WatchedOutgoing<W> {
     inner: Box<dyn Outgoing + Send>,
-    record: RefCell<CallRecord>,
+    watch: RefCell<W>,
 }
 
-impl CountedOutgoing {
-    pub(super) fn new(inner: Box<dyn Outgoing + Send>, record: CallRecord) -> Self {
+impl<W: CallWatch> WatchedOutgoing<W> {
+    pub(super) fn new(inner: Box<dyn Outgoing + Send>, watch: W) -> Self {
         Self {
             inner,
-            record: RefCell::new(record),
+            watch: RefCell::new(watch),
         }
     }
 
-    /// Counts it; that it was asked for twice, once.
+    /// Tells of it; that it was asked for twice, once.
     fn written(&self, bytes: usize) {
-        let mut record = self.record.borrow_mut();
-        if record.has_ended() {
+        let mut watch = self.watch.borrow_mut();
+        if watch.has_ended() {
             return;
         }
-        if bytes > record.send_bytes_max() {
+        if bytes > watch.send_bytes_max() {
             // The encoder is about to answer with that in its place.
-            record.end(Some(Code::ResourceExhausted));
+            watch.end(Some(Code::ResourceExhausted));
         } else {
-            record.counts().sent(bytes);
-            record.end(None);
+            watch.sent(bytes);
+            watch.end(None);
         }
     }
 }
 
-impl Outgoing for CountedOutgoing {
+impl<W: CallWatch> Outgoing for WatchedOutgoing<W> {
     fn encode(&self, format: Format, out: &mut BytesMut) -> Result<(), CodecError> {
         let before = out.len();
         let encoded = self.inner.encode(format, out);
         match &encoded {
             Ok(()) => self.written(out.len().saturating_sub(before)),
-            Err(_) => self.record.borrow_mut().end(Some(Code::Internal)),
+            Err(_) => self.watch.borrow_mut().end(Some(Code::Internal)),
         }
         encoded
     }
