@@ -6,6 +6,7 @@ mod commands;
 mod guide;
 mod middleware;
 mod performance;
+mod production;
 mod resilience;
 
 use std::path::{Path, PathBuf};
