@@ -32,6 +32,10 @@ pub(crate) struct Args {
     /// Serves with TLS, by the certificate in this folder, to be attacked
     #[arg(long, value_name = "FOLDER", hide = true)]
     pub(crate) serve_tls: Option<PathBuf>,
+    /// Serves with a limit on the connections of an address, to be attacked; the port
+    /// goes into this folder
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    pub(crate) serve_addresses: Option<PathBuf>,
 }
 
 impl Args {

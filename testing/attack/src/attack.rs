@@ -19,9 +19,14 @@ pub(crate) enum Against {
     DemoWithPatience(u64),
     /// A server with TLS and the same defaults.
     Tls,
+    /// A server that lets an address have [`ADDRESS_CONNECTIONS`] connections.
+    OfAddresses,
     /// `quill call`, which the attack starts itself.
     Call,
 }
+
+/// Connections that one address may have, where that is attacked.
+pub(crate) const ADDRESS_CONNECTIONS: usize = 32;
 
 /// How an attack spends its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

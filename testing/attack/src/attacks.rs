@@ -141,6 +141,12 @@ pub(crate) const ALL: &[Attack] = &[
     .against(Against::DemoWithDescriptors(FEW_DESCRIPTORS))
     .patient(6),
     Attack::new(
+        "one-address",
+        "connections of one address, against connections_per_ip_max 32",
+        round!(sockets::of_one_address),
+    )
+    .against(Against::OfAddresses),
+    Attack::new(
         "bombs",
         "64 MiB of zeros in each encoding and protocol",
         round!(bodies::bombs),

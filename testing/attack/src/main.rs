@@ -10,6 +10,7 @@ mod attack;
 mod attacks;
 mod dice;
 mod good_client;
+mod own_server;
 mod report;
 mod tls;
 mod trial;
@@ -44,7 +45,11 @@ fn main() -> ExitCode {
 /// Whether every attack was borne, but for those that are known to fail.
 async fn run(args: Args) -> Result<bool, String> {
     if let Some(folder) = &args.serve_tls {
-        tls::serve(folder).await?;
+        own_server::with_tls(folder).await?;
+        return Ok(true);
+    }
+    if let Some(folder) = &args.serve_addresses {
+        own_server::of_addresses(folder).await?;
         return Ok(true);
     }
     if args.list {

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use tokio::time::{Instant, sleep};
 
 use crate::attack::Against;
-use crate::tls;
+use crate::{own_server, tls};
 
 /// How long the victim waits for open exchanges when it is asked to end: one
 /// that ends much sooner had none.
@@ -80,13 +80,16 @@ impl Victim {
         folder: &Path,
     ) -> Result<Self, String> {
         std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let port_file = folder.join(tls::PORT);
+        let port_file = folder.join(own_server::PORT);
         let mut command;
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
         if against == Against::Tls {
             tls::write_identity(folder)?;
-            let own = std::env::current_exe().map_err(|error| error.to_string())?;
             command = Command::new(own);
             command.arg("--serve-tls").arg(folder);
+        } else if against == Against::OfAddresses {
+            command = Command::new(own);
+            command.arg("--serve-addresses").arg(folder);
         } else {
             command = Command::new(program);
             command.args(["demo", "--listen", "127.0.0.1:0", "--port-file"]);

@@ -7,6 +7,7 @@ mod guide;
 mod middleware;
 mod observe;
 mod performance;
+mod production;
 mod resilience;
 
 use std::path::{Path, PathBuf};

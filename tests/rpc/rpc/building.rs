@@ -100,6 +100,8 @@ async fn watchers_of_health_do_not_hold_up_a_drain() {
     let drained = tokio::time::timeout(Duration::from_secs(5), served.server.shutdown()).await;
     assert_eq!(drained.expect("it waits for watchers").cut_connections, 0);
     for (_client, mut statuses) in watching {
+        let told = soon(statuses.message()).await.unwrap();
+        assert_eq!(told.unwrap(), "\x08\x02", "not serving");
         let error = soon(statuses.message()).await.unwrap_err();
         assert_eq!(error.code(), Code::Unavailable, "{error}");
     }

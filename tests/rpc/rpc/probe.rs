@@ -86,11 +86,24 @@ impl Probe {
     }
 }
 
+/// Whether the answer is asked to hold a secret.
+fn is_secret<T>(request: &Request<T>) -> bool {
+    request.metadata().get("x-secret").is_some()
+}
+
+fn heed<T>(is_secret: bool, response: Response<T>) -> Response<T> {
+    if is_secret {
+        return response.without_compression();
+    }
+    response
+}
+
 impl ProbeService for Probe {
     async fn one(
         &self,
         mut request: Request<ProbeRequest>,
     ) -> Result<Response<ProbeResponse>, Error> {
+        let is_secret = is_secret(&request);
         let token = request.cancellation();
         let seen = Arc::clone(&self.0);
         tokio::spawn(async move {
@@ -114,13 +127,14 @@ impl ProbeService for Probe {
         if let Some(bytes) = bytes {
             response.metadata_mut().insert_bin("x-echo-bin", bytes)?;
         }
-        Ok(response)
+        Ok(heed(is_secret, response))
     }
 
     async fn down(
         &self,
         request: Request<ProbeRequest>,
     ) -> Result<Response<impl Stream<Item = Result<ProbeResponse, Error>> + Send>, Error> {
+        let is_secret = is_secret(&request);
         let request = request.into_inner();
         let note = NoteDrop(Arc::clone(&self.0));
         let first = (request, 0_u32, note);
@@ -132,7 +146,7 @@ impl ProbeService for Probe {
             let answer = self.answer(&request, made);
             Ok(Some((answer, (request, made + 1, note))))
         });
-        Response::new(answers)
+        heed(is_secret, Response::new(answers))
             .with_trailer("x-trailer", "down")
             .map_err(Error::from)
     }
@@ -141,6 +155,7 @@ impl ProbeService for Probe {
         &self,
         request: Request<Streaming<ProbeRequest>>,
     ) -> Result<Response<ProbeResponse>, Error> {
+        let is_secret = is_secret(&request);
         let mut messages = request.into_inner();
         let mut last = ProbeRequest::default();
         let mut count = 0;
@@ -152,13 +167,15 @@ impl ProbeService for Probe {
             last = message;
         }
         let answer = self.answer(&last, count);
-        Ok(self.end(&last.ending, answer).await?.into())
+        let answer = self.end(&last.ending, answer).await?;
+        Ok(heed(is_secret, answer.into()))
     }
 
     async fn both(
         &self,
         request: Request<Streaming<ProbeRequest>>,
     ) -> Result<Response<impl Stream<Item = Result<ProbeResponse, Error>> + Send>, Error> {
+        let is_secret = is_secret(&request);
         let messages = request.into_inner();
         let answers =
             stream::try_unfold((messages, 0_u32), move |(mut messages, made)| async move {
@@ -169,7 +186,7 @@ impl ProbeService for Probe {
                 let answer = self.answer(&message, made);
                 Ok::<_, Error>(Some((answer, (messages, made + 1))))
             });
-        Ok(Response::new(answers))
+        Ok(heed(is_secret, Response::new(answers)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -12,7 +13,11 @@ use tokio::time::Instant;
 
 /// Shared by a connection's socket, its exchanges and its driver.
 #[derive(Debug)]
-pub(super) struct Activity(Mutex<State>);
+pub(super) struct Activity {
+    state: Mutex<State>,
+    /// Its next answer is to be its last.
+    is_leaving: AtomicBool,
+}
 
 #[derive(Debug)]
 struct State {
@@ -60,19 +65,28 @@ pub(super) enum Due {
 impl Activity {
     /// A connection that has just been made.
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State {
-            exchanges: 0,
-            in_head: true,
-            was_asked: false,
-            since: Instant::now(),
-            blocked: None,
-        })))
+        Arc::new(Self {
+            state: Mutex::new(State {
+                exchanges: 0,
+                in_head: true,
+                was_asked: false,
+                since: Instant::now(),
+                blocked: None,
+            }),
+            is_leaving: AtomicBool::new(false),
+        })
     }
 
     /// Notes that the connection is ready for HTTP: its first head is awaited
     /// from now on.
     pub(super) fn opened(&self) {
         self.lock().since = Instant::now();
+    }
+
+    /// Has the next answer say that it is the last: a peer that may be sending its next
+    /// request already loses nothing.
+    pub(super) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
     }
 
     /// Notes that an exchange has begun; it ends when the mark is dropped.
@@ -119,13 +133,20 @@ impl Activity {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// An open exchange.
 #[derive(Debug)]
 pub(super) struct Mark(Arc<Activity>);
+
+impl Mark {
+    /// Whether its connection is to take no exchange after this one.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.0.is_leaving.load(Ordering::Relaxed)
+    }
+}
 
 impl Drop for Mark {
     fn drop(&mut self) {

@@ -297,11 +297,19 @@ async fn linger(io: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin)) {
 /// What hyper's two kinds of connection have in common.
 trait HttpConnection: Future<Output = hyper::Result<()>> + Unpin {
     fn finish(self: Pin<&mut Self>);
+
+    /// Takes no new exchanges, without losing one that is on its way.
+    fn leave(self: Pin<&mut Self>, activity: &Activity);
 }
 
 impl<S: Service> HttpConnection for http1::Connection<TokioIo<Watched<Io>>, Responder<S>> {
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
+    }
+
+    fn leave(self: Pin<&mut Self>, activity: &Activity) {
+        // A connection at rest would be closed at once, maybe under a request.
+        activity.leave();
     }
 }
 
@@ -309,6 +317,10 @@ impl<S: Service> HttpConnection
     for http2::Connection<TokioIo<Watched<Io>>, Responder<S>, Exchanges>
 {
     fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+
+    fn leave(self: Pin<&mut Self>, _: &Activity) {
         self.graceful_shutdown();
     }
 }
@@ -340,11 +352,10 @@ impl Driver {
             }
             match self.poll_age(cx) {
                 Poll::Ready(Aged::Leave) if !finishing => {
-                    finishing = true;
                     if let Some(counts) = &self.counts {
                         counts.note_aged();
                     }
-                    Pin::new(&mut *connection).finish();
+                    Pin::new(&mut *connection).leave(&self.activity);
                 }
                 Poll::Ready(Aged::Cut) => return Poll::Ready(Break(())),
                 Poll::Ready(Aged::Leave) | Poll::Pending => {}

@@ -41,8 +41,8 @@ pub struct ServerOptions {
     pub connections_per_ip_max: Option<usize>,
     /// How old a connection may become, give or take a tenth, so that those that were
     /// made together do not end together: then its peer is told to go (GOAWAY on HTTP/2,
-    /// `connection: close` on HTTP/1.1), and what is open may end. `None` for any age, as
-    /// it is by default.
+    /// `connection: close` in the next answer on HTTP/1.1), and what is open may end. `None`
+    /// for any age, as it is by default.
     pub max_connection_age: Option<Duration>,
     /// How long exchanges may go on after that before the connection is cut; `None` for
     /// as long as they take, as it is by default.

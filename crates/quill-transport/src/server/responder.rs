@@ -85,7 +85,11 @@ where
             *this.response = Some(ready!(this.future.poll(cx)));
         }
         let may_stay_open = match this.unread {
-            Some(unread) => ready!(unread.poll_read(cx)),
+            // HTTP/1.1 alone: HTTP/2 says it in another way.
+            Some(unread) => {
+                let leaves = this.mark.as_ref().is_some_and(Mark::is_leaving);
+                ready!(unread.poll_read(cx)) && !leaves
+            }
             None => true,
         };
         let Some(response) = this.response.take() else {

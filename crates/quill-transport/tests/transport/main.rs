@@ -5,6 +5,7 @@
 #![allow(clippy::field_reassign_with_default)]
 
 mod adapt;
+mod aging;
 mod client;
 mod curl;
 mod exchange;

@@ -1,15 +1,18 @@
 //! Connections that are only there.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use crate::arena::Arena;
+use crate::attack::ADDRESS_CONNECTIONS;
 use crate::victim::raise_descriptors;
 use crate::wire::http1;
 use crate::wire::http2::{PREFACE, settings};
@@ -80,4 +83,80 @@ pub(super) async fn too_many(arena: Arena) -> Result<String, String> {
     // and found closed.
     sleep(Duration::from_millis(300)).await;
     Ok(format!("{held} connections"))
+}
+
+/// Not the good client's.
+const FLOODING: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+const FLOODERS: u64 = 64;
+
+/// As many connections as can be made from one address, each with a call; what is let in
+/// is held for a while.
+pub(super) async fn of_one_address(arena: Arena) -> Result<String, String> {
+    let (served, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = Arc::clone(&most);
+    arena
+        .on_connections(FLOODERS, move |arena, _| {
+            let (served, seen) = (Arc::clone(&served), Arc::clone(&seen));
+            async move {
+                arena.add(1);
+                let Ok(socket) = asked_from(FLOODING, arena.address).await else {
+                    return;
+                };
+                let held = Held::new(socket, served);
+                seen.fetch_max(held.count(), Ordering::SeqCst);
+                sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+    let most = most.load(Ordering::SeqCst);
+    if most == 0 || most > ADDRESS_CONNECTIONS {
+        return Err(format!(
+            "{most} connections of one address were served at once"
+        ));
+    }
+    Ok(format!(
+        "{} connections, {most} served at once",
+        arena.counted()
+    ))
+}
+
+/// A connection that was served; counted as gone before it is, so that there are never
+/// too many for that.
+struct Held {
+    served: Arc<AtomicUsize>,
+    _socket: TcpStream,
+}
+
+impl Held {
+    fn new(socket: TcpStream, served: Arc<AtomicUsize>) -> Self {
+        served.fetch_add(1, Ordering::SeqCst);
+        Self {
+            served,
+            _socket: socket,
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.served.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.served.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A connection from this address on which a call was answered.
+async fn asked_from(from: Ipv4Addr, to: SocketAddr) -> std::io::Result<TcpStream> {
+    const BODY: &[u8] = b"{}";
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((from, 0)))?;
+    let mut socket = socket.connect(to).await?;
+    let path = "/grpc.health.v1.Health/Check";
+    let head = http1::head(path, &[("content-type", "application/json")]);
+    let head = format!("{head}content-length: {}\r\n\r\n", BODY.len());
+    socket.write_all(&[head.as_bytes(), BODY].concat()).await?;
+    socket.read_u8().await?;
+    Ok(socket)
 }
