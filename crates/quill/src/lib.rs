@@ -55,6 +55,9 @@ pub use quill_server::{
     ServerBuilder, Service, shutdown_signal,
 };
 
+#[cfg(all(feature = "server", feature = "config"))]
+pub use quill_server::{ConfiguredLayers, ServerConfig};
+
 /// What stands before handlers in production.
 #[cfg(feature = "server")]
 pub use quill_server::{auth, concurrency, metrics, rate_limit};
