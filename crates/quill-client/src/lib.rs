@@ -9,6 +9,8 @@ mod breaker;
 mod builder;
 mod call;
 mod client;
+#[cfg(feature = "config")]
+mod config;
 mod error;
 mod error_body;
 mod hedge;
@@ -26,6 +28,8 @@ pub use balance::{Balance, HealthCheck, Outliers};
 pub use breaker::{Breaker, BreakerState, CircuitBreaker};
 pub use builder::ClientBuilder;
 pub use client::QuillClient;
+#[cfg(feature = "config")]
+pub use config::{ClientConfig, ConfigError};
 pub use error::ConnectError;
 pub use hedge::{Hedge, Hedged};
 pub use messages::{Answer, Messages};

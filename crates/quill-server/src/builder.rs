@@ -1,5 +1,7 @@
 //! A server's settings.
 
+#[cfg(feature = "config")]
+mod configured;
 mod connections;
 mod ending;
 
@@ -64,6 +66,7 @@ struct Settings {
     timeout_max: Option<Duration>,
     transport: Option<ServerOptions>,
     tls: Option<ServerTls>,
+    tls_reload: Option<Duration>,
     drain_limit: Option<Duration>,
     drain_delay: Option<Duration>,
     flushes: Flushes,
@@ -90,6 +93,7 @@ impl ServerBuilder {
                 timeout_max: None,
                 transport: None,
                 tls: None,
+                tls_reload: None,
                 drain_limit: None,
                 drain_delay: None,
                 flushes: Flushes::default(),
@@ -310,6 +314,13 @@ impl<L> ServerBuilder<L> {
         self
     }
 
+    /// Looks every so often whether the files of [`tls`](Self::tls) have changed, and
+    /// reads them again then; see [`ServerTls::watch`]. Never unless set.
+    pub fn tls_reload_every(mut self, interval: Duration) -> Self {
+        self.settings.tls_reload = Some(interval);
+        self
+    }
+
     /// Serves on so many threads, each with a runtime and a listening TCP socket of its
     /// own, in place of the runtime that [`bind`](Self::bind) is called in; as many as
     /// `std::thread::available_parallelism` gives are usual. The kernel spreads
@@ -326,7 +337,8 @@ impl<L: RpcLayers> ServerBuilder<L> {
     ///
     /// # Errors
     /// A setting out of its bounds, an address that can't be bound.
-    pub async fn bind(self, address: &str) -> Result<BoundServer, ServeError> {
+    pub async fn bind(mut self, address: &str) -> Result<BoundServer, ServeError> {
+        self.settings.metrics.bind_page().await?;
         let http = match self.settings.cores {
             Some(cores) => HttpServer::per_core(address, cores).await?,
             None => HttpServer::new(Listener::bind(address).await?),
@@ -340,12 +352,32 @@ impl<L: RpcLayers> ServerBuilder<L> {
     /// A setting out of its bounds, or [`per_core`](Self::per_core), which binds
     /// sockets of its own.
     pub fn listen(self, listener: Listener) -> Result<BoundServer, ServeError> {
-        if self.settings.cores.is_some() {
-            return Err(ServeError::setting(
-                "per_core has no effect on sockets that are bound already: use bind".to_owned(),
-            ));
+        let of_bind = [
+            ("per_core", self.settings.cores.is_some()),
+            (
+                "metrics_page on an address that is still to be bound",
+                self.settings.metrics.has_page_to_bind(),
+            ),
+        ];
+        if let Some((name, _)) = of_bind.iter().find(|(_, is_set)| *is_set) {
+            return Err(ServeError::setting(format!(
+                "{name} has no effect on sockets that are bound already: use bind"
+            )));
         }
         self.serve_with(HttpServer::new(listener))
+    }
+
+    /// Whether [`bind`](Self::bind) would refuse a setting, without an address.
+    ///
+    /// # Errors
+    /// A setting out of its bounds, a layer's rule for a method that is not served.
+    pub fn check(self) -> Result<(), ServeError> {
+        self.settings.check()?;
+        if let Some(options) = &self.settings.transport {
+            options.check()?;
+        }
+        let budget = self.settings.budget();
+        self.into_front(budget, Cancellation::new()).map(drop)
     }
 
     fn serve_with(mut self, http: HttpServer) -> Result<BoundServer, ServeError> {
@@ -356,9 +388,11 @@ impl<L: RpcLayers> ServerBuilder<L> {
         let mut http = http
             .with_options(options)?
             .with_budget(budget.clone(), connection_bytes_max);
-        if let Some(tls) = self.settings.tls.take() {
-            http = http.with_tls(tls);
+        let tls = self.settings.tls.take();
+        if let Some(tls) = &tls {
+            http = http.with_tls(tls.clone());
         }
+        let reload = tls.zip(self.settings.tls_reload);
         let drain = Drain {
             delay: self.settings.drain_delay.unwrap_or_default(),
             flushes: self.settings.take_flushes(),
@@ -370,7 +404,7 @@ impl<L: RpcLayers> ServerBuilder<L> {
         }
         let elsewhere = self.settings.metrics.page_elsewhere();
         let service = self.into_front(budget.clone(), drain.begun.clone())?;
-        let bound = BoundServer::new(http, service, budget, drain);
+        let bound = BoundServer::new(http, service, budget, drain).with_tls_reload(reload);
         Ok(match elsewhere {
             Some((listener, page)) => bound.with_metrics_page(listener, page),
             None => bound,

@@ -14,6 +14,8 @@ enum Kind {
     Bind(BindError),
     Options(OptionsError),
     Setting(String),
+    #[cfg(feature = "config")]
+    Config(quill_config::ConfigError),
 }
 
 impl ServeError {
@@ -30,7 +32,7 @@ impl ServeError {
     /// Whether a setting is wrong, and not the address.
     #[must_use]
     pub fn is_setting(&self) -> bool {
-        matches!(&self.0, Kind::Options(_) | Kind::Setting(_))
+        !matches!(&self.0, Kind::Bind(_))
     }
 }
 
@@ -46,12 +48,21 @@ impl From<OptionsError> for ServeError {
     }
 }
 
+#[cfg(feature = "config")]
+impl From<quill_config::ConfigError> for ServeError {
+    fn from(error: quill_config::ConfigError) -> Self {
+        Self(Kind::Config(error))
+    }
+}
+
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Bind(error) => error.fmt(f),
             Kind::Options(error) => error.fmt(f),
             Kind::Setting(message) => f.write_str(message),
+            #[cfg(feature = "config")]
+            Kind::Config(error) => error.fmt(f),
         }
     }
 }
@@ -62,6 +73,8 @@ impl StdError for ServeError {
             Kind::Bind(error) => error.source(),
             Kind::Options(error) => error.source(),
             Kind::Setting(_) => None,
+            #[cfg(feature = "config")]
+            Kind::Config(error) => error.source(),
         }
     }
 }

@@ -8,6 +8,8 @@
 pub mod codegen;
 
 mod builder;
+#[cfg(feature = "config")]
+mod config;
 mod cors;
 mod dispatch;
 mod ending;
@@ -22,6 +24,8 @@ mod stack;
 mod uncompressed;
 
 pub use builder::ServerBuilder;
+#[cfg(feature = "config")]
+pub use config::{ConfigError, ConfiguredLayers, ServerConfig};
 pub use cors::Cors;
 pub use dispatch::ReplyBody;
 pub use ending::shutdown_signal;

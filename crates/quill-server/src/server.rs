@@ -3,9 +3,12 @@
 use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use quill_core::Budget;
+use quill_transport::tls::ServerTls;
 use quill_transport::{Drained, HttpServer, Listener, Running};
+use tokio::task::JoinHandle;
 
 use crate::builder::ServerBuilder;
 use crate::ending::Drain;
@@ -44,6 +47,7 @@ pub struct BoundServer {
     budget: Budget,
     drain: Drain,
     metrics: Option<(HttpServer, PageService)>,
+    tls_reload: Option<(ServerTls, Duration)>,
 }
 
 impl BoundServer {
@@ -54,7 +58,14 @@ impl BoundServer {
             budget,
             drain,
             metrics: None,
+            tls_reload: None,
         }
+    }
+
+    /// Looks every so often for new certificates.
+    pub(crate) fn with_tls_reload(mut self, reload: Option<(ServerTls, Duration)>) -> Self {
+        self.tls_reload = reload;
+        self
     }
 
     /// Answers with metrics on an address of its own.
@@ -107,6 +118,9 @@ impl BoundServer {
             budget: self.budget,
             drain: self.drain,
             metrics: self.metrics.map(|(http, page)| http.start(page)),
+            _tls_reload: self.tls_reload.map(|(tls, interval)| {
+                EndedWhenDropped(tokio::spawn(async move { tls.watch(interval).await }))
+            }),
         }
     }
 }
@@ -126,6 +140,17 @@ pub struct RunningServer {
     budget: Budget,
     drain: Drain,
     metrics: Option<Running>,
+    _tls_reload: Option<EndedWhenDropped>,
+}
+
+/// A task that goes with whom it works for.
+#[derive(Debug)]
+struct EndedWhenDropped(JoinHandle<()>);
+
+impl Drop for EndedWhenDropped {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl RunningServer {

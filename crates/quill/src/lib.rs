@@ -32,8 +32,9 @@
 //!
 //! Features, all additive: `server` and `client`, both on by default; `br`,
 //! `deflate` and `snappy`, each an [`Encoding`] more for the builders' `encodings`;
-//! `redis`, for rate limits that servers share; `otlp`, for what is sent to an
-//! OpenTelemetry collector; `descriptor`, for messages that hold
+//! `redis`, for rate limits that servers share; `config`, for settings from a file and the
+//! environment; `otlp`, for what is sent to an OpenTelemetry collector; `descriptor`, for
+//! messages that hold
 //! those of `google/protobuf/descriptor.proto`.
 
 mod include_proto;
@@ -55,6 +56,14 @@ pub use quill_server::{
     BoundServer, Cors, Handler, Routes, RpcLayers, RunningServer, ServeError, Server,
     ServerBuilder, Service, shutdown_signal,
 };
+
+#[cfg(all(feature = "server", feature = "config"))]
+pub use quill_server::{ConfiguredLayers, ServerConfig};
+
+#[cfg(all(feature = "client", feature = "config"))]
+pub use quill_client::ClientConfig;
+#[cfg(feature = "config")]
+pub use quill_config::ConfigError;
 
 /// What stands before handlers in production.
 #[cfg(feature = "server")]

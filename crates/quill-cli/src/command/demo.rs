@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use quill::{Cors, ServeError, Server, shutdown_signal};
+use quill::{Cors, ServeError, Server, ServerConfig, shutdown_signal};
 use quill_health::Status;
 
 use crate::args::DemoArgs;
@@ -24,17 +24,32 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
     let reflection = quill_reflection::server(echo::FILE_DESCRIPTOR_SET)
         .with_descriptor_set(data::FILE_DESCRIPTOR_SET)
         .with_descriptor_set(quill_health::proto::FILE_DESCRIPTOR_SET);
-    let mut builder = Server::builder().receive_timeout(args.receive_timeout);
+    let config = args.config.as_deref().map_or_else(
+        || ServerConfig::parse("", ""),
+        |file| ServerConfig::load(file),
+    );
+    let config = config.map_err(|error| Failure::input(error.to_string()))?;
+    let mut builder = Server::builder()
+        .drain_limit(DRAIN_LIMIT)
+        .configure(&config)
+        .map_err(|error| Failure::input(error.to_string()))?;
+    if let Some(timeout) = args.receive_timeout {
+        builder = builder.receive_timeout(timeout);
+    }
     if !args.cors_origins.is_empty() {
         builder = builder.cors(Cors::origins(&args.cors_origins));
     }
-    let server = builder
+    let builder = builder
         .service(echo::EchoServer::new(Echo))
         .service(data::DataServer::new(Data))
         .service(health)
-        .service(reflection)
-        .drain_limit(DRAIN_LIMIT)
-        .bind(&args.listen)
+        .service(reflection);
+    if args.check_config {
+        return builder.check().map_err(|error| not_served(&error));
+    }
+    let listen = args.listen.as_deref().unwrap_or(config.listen());
+    let server = builder
+        .bind(listen)
         .await
         .map_err(|error| not_served(&error))?;
     // Whoever sees the port may send a signal at once: it must be heard by then.
@@ -48,8 +63,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
             greet(reachable(address));
         }
         None => print(&format!(
-            "Serving Quill, gRPC, gRPC-Web and Connect on {}\n",
-            args.listen
+            "Serving Quill, gRPC, gRPC-Web and Connect on {listen}\n"
         )),
     }
     signal.await;

@@ -28,6 +28,8 @@ pub use basic::BasicValidator;
 pub use certificate::CertificateValidator;
 pub use identity::Identity;
 pub use jwt::{Algorithm, JwtBuilder, JwtError, JwtValidator};
+#[cfg(feature = "config")]
+pub(crate) use jwt::{COOLDOWN_DEFAULT, REFRESH_DEFAULT};
 pub use layer::AuthLayer;
 pub use service::AuthService;
 pub use token::TokenValidator;

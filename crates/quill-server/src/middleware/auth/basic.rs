@@ -41,6 +41,14 @@ impl BasicValidator {
         self.pairs.insert(sha256(pair.as_bytes()), identity);
         self
     }
+
+    /// Knows a name and its password by the SHA-256 of `NAME:PASSWORD`, for those
+    /// that are kept hashed.
+    #[must_use]
+    pub fn hashed_user(mut self, sha256: [u8; 32], identity: Identity) -> Self {
+        self.pairs.insert(sha256, identity);
+        self
+    }
 }
 
 impl Authenticator for BasicValidator {

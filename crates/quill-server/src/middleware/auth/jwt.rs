@@ -11,6 +11,8 @@ mod validator;
 
 pub use algorithm::Algorithm;
 pub use builder::JwtBuilder;
+#[cfg(feature = "config")]
+pub(crate) use builder::{COOLDOWN_DEFAULT, REFRESH_DEFAULT};
 pub use error::JwtError;
 pub use validator::JwtValidator;
 

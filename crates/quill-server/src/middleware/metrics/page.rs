@@ -3,7 +3,7 @@
 use std::future::{Ready, ready};
 
 use quill_core::{HttpMethod, RequestHead, ResponseHead};
-use quill_transport::{Full, HttpRequest, HttpResponse, Listener, Service};
+use quill_transport::{BindError, Full, HttpRequest, HttpResponse, Listener, Service};
 
 use super::collector::MetricsCollector;
 use super::prometheus::CONTENT_TYPE;
@@ -14,8 +14,17 @@ const PATH_DEFAULT: &str = "/metrics";
 #[derive(Debug)]
 pub struct MetricsPage {
     pub(crate) path: String,
-    /// `None`: on the server's own address.
-    pub(crate) listener: Option<Listener>,
+    pub(crate) place: Place,
+}
+
+/// On whose address a page is.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// The server's own.
+    Here,
+    /// One that is bound with the server.
+    Address(String),
+    Bound(Listener),
 }
 
 impl MetricsPage {
@@ -25,7 +34,7 @@ impl MetricsPage {
     pub fn here() -> Self {
         Self {
             path: PATH_DEFAULT.to_owned(),
-            listener: None,
+            place: Place::Here,
         }
     }
 
@@ -34,9 +43,27 @@ impl MetricsPage {
     #[must_use]
     pub fn on(listener: Listener) -> Self {
         Self {
-            listener: Some(listener),
+            place: Place::Bound(listener),
             ..Self::here()
         }
+    }
+
+    /// As [`on`](Self::on), at an address that is bound with the server's own
+    /// (`host:port`, `unix:/path`).
+    #[must_use]
+    pub fn on_address(address: impl Into<String>) -> Self {
+        Self {
+            place: Place::Address(address.into()),
+            ..Self::here()
+        }
+    }
+
+    /// Binds its address, if it has one that is not bound yet.
+    pub(crate) async fn bind(&mut self) -> Result<(), BindError> {
+        if let Place::Address(address) = &self.place {
+            self.place = Place::Bound(Listener::bind(address).await?);
+        }
+        Ok(())
     }
 
     /// At another path, with its leading `/`.

@@ -1,12 +1,12 @@
 //! What a server's builder is told of metrics.
 
 use quill_core::RequestHead;
-use quill_transport::{ConnectionCounts, Listener};
+use quill_transport::{BindError, ConnectionCounts, Listener};
 
 use super::collector::MetricsCollector;
 use super::metering::{Metering, Watching};
 use super::method::KnownMethods;
-use super::page::{MetricsPage, PageService};
+use super::page::{MetricsPage, PageService, Place};
 use crate::error::ServeError;
 use crate::routes::Routes;
 
@@ -49,16 +49,34 @@ impl MetricsSettings {
         self.collector.as_ref().map(MetricsCollector::connections)
     }
 
+    /// Binds the address of a page that has one of its own.
+    pub(crate) async fn bind_page(&mut self) -> Result<(), BindError> {
+        match &mut self.page {
+            Some(page) => page.bind().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the page has an address that is still to be bound.
+    pub(crate) fn has_page_to_bind(&self) -> bool {
+        let page = self.page.as_ref();
+        page.is_some_and(|page| matches!(page.place, Place::Address(_)))
+    }
+
     pub(crate) fn has_page_elsewhere(&self) -> bool {
         let page = self.page.as_ref();
-        page.is_some_and(|page| page.listener.is_some())
+        page.is_some_and(|page| !matches!(page.place, Place::Here))
     }
 
     /// Takes the page that has an address of its own.
     pub(crate) fn page_elsewhere(&mut self) -> Option<(Listener, PageService)> {
-        let page = self.page.take_if(|page| page.listener.is_some())?;
+        let is_bound = |page: &mut MetricsPage| matches!(page.place, Place::Bound(_));
+        let page = self.page.take_if(is_bound)?;
         let service = PageService::new(page.path, self.collector.clone()?);
-        Some((page.listener?, service))
+        match page.place {
+            Place::Bound(listener) => Some((listener, service)),
+            Place::Here | Place::Address(_) => None,
+        }
     }
 
     /// What dispatch does, with the page that is on the server's own address.

@@ -17,8 +17,8 @@ use super::validator::{JwtValidator, Shared};
 
 const LEEWAY_DEFAULT: Duration = Duration::from_secs(30);
 const LEEWAY_MAX: Duration = Duration::from_secs(600);
-const REFRESH_DEFAULT: Duration = Duration::from_secs(300);
-const COOLDOWN_DEFAULT: Duration = Duration::from_secs(30);
+pub(crate) const REFRESH_DEFAULT: Duration = Duration::from_secs(300);
+pub(crate) const COOLDOWN_DEFAULT: Duration = Duration::from_secs(30);
 
 /// The settings of a [`JwtValidator`]: who issues tokens, for whom, and the keys
 /// are to be said; for the rest there are defaults.

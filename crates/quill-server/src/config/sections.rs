@@ -1,0 +1,215 @@
+//! Messages, calls, compression, CORS, metrics.
+
+use quill_config::{ConfigError, OrOff, Read, Size, Time};
+use quill_core::DecodeLimits;
+use quill_core::compression::Encoding;
+use serde::Deserialize;
+
+use super::Settings;
+use super::connections::set;
+use crate::builder::ServerBuilder;
+use crate::cors::Cors;
+use crate::middleware::metrics::MetricsPage;
+
+/// What messages may take.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Messages {
+    receive_bytes_max: Option<Size>,
+    send_bytes_max: Option<Size>,
+    held_bytes_max: Option<Size>,
+    connection_held_bytes_max: Option<Size>,
+    credits: Option<u32>,
+    decode: Decode,
+}
+
+/// Bounds on decoding.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Decode {
+    depth_max: Option<u32>,
+    unknown_fields_max: Option<usize>,
+    element_bytes_max: Option<Size>,
+}
+
+impl Messages {
+    pub(super) fn apply<L>(
+        &self,
+        mut builder: ServerBuilder<L>,
+        read: &Read<Settings>,
+    ) -> Result<ServerBuilder<L>, ConfigError> {
+        if let Some(size) = self.receive_bytes_max {
+            builder = builder.receive_bytes_max(size.bytes());
+        }
+        if let Some(size) = self.send_bytes_max {
+            builder = builder.send_bytes_max(size.bytes());
+        }
+        if let Some(size) = self.held_bytes_max {
+            builder = builder.held_bytes_max(size.bytes());
+        }
+        if let Some(size) = self.connection_held_bytes_max {
+            builder = builder.connection_held_bytes_max(size.bytes());
+        }
+        if let Some(credits) = self.credits {
+            if !(16..=65_536).contains(&credits) {
+                let wrong = format!("{credits} can't be used: allowed is 16 to 65536");
+                return Err(read.error("messages.credits", wrong));
+            }
+            builder = builder.credits(credits);
+        }
+        let mut limits = DecodeLimits::default();
+        set(&mut limits.depth_max, self.decode.depth_max);
+        set(
+            &mut limits.unknown_fields_max,
+            self.decode.unknown_fields_max,
+        );
+        let elements = self.decode.element_bytes_max.map(Size::bytes);
+        set(&mut limits.element_bytes_max, elements);
+        let is_said = self.decode.depth_max.is_some()
+            || self.decode.unknown_fields_max.is_some()
+            || elements.is_some();
+        Ok(match is_said {
+            true => builder.decode_limits(limits),
+            false => builder,
+        })
+    }
+}
+
+/// How long calls may take.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Calls {
+    receive_timeout: Option<OrOff<Time>>,
+    timeout_max: Option<Time>,
+}
+
+impl Calls {
+    pub(super) fn apply<L>(&self, mut builder: ServerBuilder<L>) -> ServerBuilder<L> {
+        if let Some(timeout) = self.receive_timeout {
+            builder = builder.receive_timeout(timeout.value().map(Time::duration));
+        }
+        if let Some(timeout) = self.timeout_max {
+            builder = builder.timeout_max(timeout.duration());
+        }
+        builder
+    }
+}
+
+/// Whether and how answers are compressed.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Compression {
+    enabled: Option<bool>,
+    level: Option<u8>,
+    bytes_min: Option<Size>,
+    encodings: Option<Vec<String>>,
+    never: Vec<String>,
+}
+
+impl Compression {
+    pub(super) fn apply<L>(
+        &self,
+        mut builder: ServerBuilder<L>,
+        read: &Read<Settings>,
+    ) -> Result<ServerBuilder<L>, ConfigError> {
+        if let Some(enabled) = self.enabled {
+            builder = builder.enable_compression(enabled);
+        }
+        if let Some(level) = self.level {
+            if !(1..=22).contains(&level) {
+                let wrong = format!("{level} can't be used: allowed is 1 (fastest) to 22");
+                return Err(read.error("compression.level", wrong));
+            }
+            builder = builder.compression_level(level);
+        }
+        if let Some(size) = self.bytes_min {
+            builder = builder.compress_bytes_min(size.bytes());
+        }
+        for path in &self.never {
+            builder = builder.without_compression(path);
+        }
+        if let Some(names) = &self.encodings {
+            let named = names.iter().map(|name| {
+                Encoding::from_name(name).ok_or_else(|| {
+                    let known: Vec<_> = Encoding::ALL.iter().map(|known| known.name()).collect();
+                    let known = known.join(", ");
+                    let wrong =
+                        format!("{name:?} is no encoding of this program: allowed are {known}");
+                    read.error("compression.encodings", wrong)
+                })
+            });
+            builder = builder.encodings(named.collect::<Result<Vec<_>, _>>()?);
+        }
+        Ok(builder)
+    }
+}
+
+/// Which pages may call from a browser.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct CorsSection {
+    origins: Vec<String>,
+    any_origin: bool,
+    request_metadata: Vec<String>,
+    response_metadata: Vec<String>,
+    allow_credentials: bool,
+    max_age: Option<Time>,
+}
+
+impl CorsSection {
+    pub(super) fn apply<L>(
+        &self,
+        builder: ServerBuilder<L>,
+        read: &Read<Settings>,
+    ) -> Result<ServerBuilder<L>, ConfigError> {
+        let mut cors = match (self.any_origin, self.origins.is_empty()) {
+            (true, true) => Cors::any_origin(),
+            (false, false) => Cors::origins(&self.origins),
+            (true, false) => {
+                let wrong = "it can't be true where origins are listed";
+                return Err(read.error("cors.any_origin", wrong));
+            }
+            (false, true) => {
+                let wrong = "it lets nobody in: list origins, or set any_origin: true";
+                return Err(read.error("cors", wrong));
+            }
+        };
+        cors = cors
+            .request_metadata(&self.request_metadata)
+            .response_metadata(&self.response_metadata);
+        if self.allow_credentials {
+            cors = cors.allow_credentials();
+        }
+        if let Some(age) = self.max_age {
+            cors = cors.max_age(age.duration());
+        }
+        cors.build().map_err(|error| read.error("cors", error))?;
+        Ok(builder.cors(cors))
+    }
+}
+
+/// What is counted, and where it can be read.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Metrics {
+    listen: Option<String>,
+    path: Option<String>,
+}
+
+/// In place of an address: on the server's own.
+const HERE: &str = "here";
+
+impl Metrics {
+    pub(super) fn apply<L>(&self, builder: ServerBuilder<L>) -> ServerBuilder<L> {
+        let page = match self.listen.as_deref() {
+            // Counted, for whoever has the collector.
+            None => return builder,
+            Some(HERE) => MetricsPage::here(),
+            Some(address) => MetricsPage::on_address(address),
+        };
+        builder.metrics_page(match &self.path {
+            Some(path) => page.at(path),
+            None => page,
+        })
+    }
+}
