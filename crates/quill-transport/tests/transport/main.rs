@@ -10,6 +10,7 @@ mod curl;
 mod exchange;
 mod h2spec;
 mod keepalive;
+mod lane;
 mod limits;
 mod raw;
 mod shutdown;
