@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use quill::Metadata;
 use serde::Deserialize;
+use serde_saphyr::UserMessageFormatter;
 use serde_json::Value as Json;
 
 use super::benchmark::Benchmark;
@@ -78,7 +79,8 @@ impl BenchmarkFile {
 
     /// `folder` is where the files of payloads are looked for.
     fn parse(text: &str, folder: &Path, server: Option<&str>) -> Result<Vec<Benchmark>, String> {
-        let yaml: Json = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+        let yaml: Json = serde_saphyr::from_str(text)
+            .map_err(|error| error.render_with_formatter(&UserMessageFormatter))?;
         if !yaml.is_object() {
             return Err("it lists no benchmarks: it begins with \"benchmarks:\"".to_owned());
         }
@@ -253,6 +255,7 @@ benchmarks:
             ("benchmarks: 7".to_owned(), "benchmarks: invalid type"),
             ("benchmark: []".to_owned(), "unknown field `benchmark`"),
             ("- a\n- [".to_owned(), "line"),
+            (entry("method: D"), "duplicate mapping key `method`"),
             (entry("p42: 1s"), "benchmarks[0]: there is no key \"p42\""),
             (entry("p99: 40"), "p99 is 40: write a number"),
             (entry("protocol: soap"), "protocol: there are quill"),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde_saphyr::UserMessageFormatter;
 
 use super::language::Language;
 use crate::failure::Failure;
@@ -42,7 +43,8 @@ impl Config {
             wrong(error.to_string())
                 .with_hint("give .proto files or folders, and --out FOLDER; or write a quill.yaml")
         })?;
-        let mut config: Self = serde_saphyr::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        let mut config: Self = serde_saphyr::from_str(&text)
+            .map_err(|error| wrong(error.render_with_formatter(&UserMessageFormatter)))?;
         if config.generate.is_empty() {
             return Err(wrong(
                 "it generates nothing: `generate` lists lang and out".to_owned(),

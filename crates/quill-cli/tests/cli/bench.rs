@@ -457,6 +457,20 @@ fn what_is_wrong_is_found_before_any_load() {
 }
 
 #[test]
+fn the_list_may_come_on_standard_input() {
+    let demo = Demo::start();
+    let mut command = quill();
+    command.args(["bench", "-f", "-", "-c", "2", "-d", "0.2", "-o", "json"]);
+    let ran = run(command, entry(&demo, "payload: {message: hi}").as_bytes());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(only(&ran)["name"], "echo");
+    let mut command = quill();
+    command.args(["bench", "-f", "-"]);
+    let ran = run(command, b"benchmarks:\n");
+    assert!(ran.error(2).contains("standard input: it lists no"), "{ran:?}");
+}
+
+#[test]
 fn connections_are_a_choice() {
     let demo = Demo::start();
     for (args, connections) in [
@@ -509,6 +523,67 @@ mod signals {
         assert!(row["latency"]["p50"].as_u64().unwrap() > 800_000, "{row}");
         assert!(row["latency"]["p90"].as_u64().unwrap() > 4_500_000, "{row}");
         assert!(row["latency"]["max"].as_u64().unwrap() > 5_500_000, "{row}");
+    }
+
+    #[test]
+    fn ctrl_c_before_the_measurement_says_that_nothing_was_measured() {
+        let demo = Demo::start();
+        let mut child = quill()
+            .args(["bench", &demo.url(ECHO), "-d", "600", "-o", "json"])
+            .args(["--warm-up", "600"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut begun = String::new();
+        stderr.read_line(&mut begun).unwrap();
+        pause_for(Duration::from_secs(1));
+        signal("-INT", child.id());
+        let mut rest = String::new();
+        stderr.read_to_string(&mut rest).unwrap();
+        assert_eq!(wait(&mut child).code(), Some(0));
+        assert!(rest.contains("nothing was measured"), "{rest}");
+    }
+
+    #[test]
+    fn a_server_that_comes_back_is_loaded_on() {
+        let mut demo = Demo::start();
+        let pid = demo.child.id();
+        let address = demo.address.clone();
+        let mut child = quill()
+            .args(["bench", &demo.url(ECHO), "-d", "4", "-r", "100", "-o", "json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        pause_for(Duration::from_secs(1));
+        signal("-TERM", pid);
+        wait(&mut demo.child);
+        let mut again = quill()
+            .args(["demo", "--listen", &address])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdout = String::new();
+        let mut output = child.stdout.take().unwrap();
+        output.read_to_string(&mut stdout).unwrap();
+        let code = wait(&mut child).code();
+        again.kill().unwrap();
+        again.wait().unwrap();
+        let ran = Ran {
+            code,
+            stdout,
+            stderr: String::new(),
+        };
+        let row = only(&ran);
+        assert_eq!((ran.code, &row["requests"]), (Some(0), &400.into()), "{row}");
+        // What was due while nobody listened failed, and nothing else did.
+        let failed = row["errors"].as_u64().unwrap();
+        assert!(failed < 200, "{row}");
+        let refused = row["by_status"].get("unavailable");
+        let refused = refused.map_or(0, |status| status["requests"].as_u64().unwrap());
+        assert_eq!(failed, refused, "{row}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod curl;
 mod exchange;
 mod h2spec;
 mod keepalive;
+mod lane;
 mod limits;
 mod raw;
 mod shutdown;
