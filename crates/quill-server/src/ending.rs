@@ -68,8 +68,8 @@ impl fmt::Debug for Flushes {
 }
 
 /// Resolves when the process is asked to end: SIGINT or SIGTERM, Ctrl-C on Windows.
-/// It listens from the moment it is made, so that a signal is heard which comes before
-/// anyone waits.
+/// On Unix it listens from the moment it is made, so that a signal is heard which comes
+/// before anyone waits.
 ///
 /// # Panics
 /// Outside of a tokio runtime.

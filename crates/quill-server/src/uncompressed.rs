@@ -7,10 +7,16 @@ use bytes::{Bytes, BytesMut};
 use quill_core::{CodecError, Error, Format, MessageSink, Outbound, Outgoing, Reply, Response};
 
 /// The messages of an answer, which are not compressed where it says so.
+#[inline]
 pub(crate) fn heed(response: Response<Reply>) -> Response<Reply> {
-    if !response.is_uncompressed() {
-        return response;
+    if response.is_uncompressed() {
+        return wrapped(response);
     }
+    response
+}
+
+#[cold]
+fn wrapped(response: Response<Reply>) -> Response<Reply> {
     response.map(|reply| match reply {
         Reply::One(message) => Reply::One(Box::new(One(message))),
         Reply::Many(messages) => Reply::Many(Box::pin(Many(messages))),

@@ -362,7 +362,14 @@ async fn a_page_that_cannot_be_is_told() {
 #[tokio::test]
 async fn promtool_finds_nothing() {
     let metrics = MetricsCollector::new();
-    let served = counted(&metrics).await;
+    let fed = metrics.clone();
+    let served = serve_with(move |builder| {
+        builder
+            .metrics(&fed)
+            .layer(quill::rate_limit::RateLimitLayer::new(1e6, 1e6).metrics(&fed))
+            .layer(quill::concurrency::ConcurrencyLimitLayer::new(10).metrics(&fed))
+    })
+    .await;
     let client = served.client(Protocol::Grpc);
     client.one(say("x")).await.unwrap();
     client.one(ending("error")).await.unwrap_err();

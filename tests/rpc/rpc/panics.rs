@@ -30,14 +30,18 @@ async fn failed(answer: Result<Response<Streaming<ProbeResponse>>, Error>) -> (u
 
 async fn every_kind_survives(served: &Served) {
     for protocol in PROTOCOLS {
-        for http1 in [false, true] {
-            if http1 && protocol == Protocol::Grpc {
+        for way in ["HTTP/2", "HTTP/1.1", "credits"] {
+            if way == "HTTP/1.1" && protocol == Protocol::Grpc {
                 continue;
             }
             let builder = served.builder(protocol);
-            let builder = if http1 { builder.http1() } else { builder };
+            let builder = match way {
+                "HTTP/1.1" => builder.http1(),
+                "credits" => builder.credits(16),
+                _ => builder,
+            };
             let client = ProbeClient::new(builder.build().unwrap());
-            let way = format!("{protocol:?}, http1 {http1}");
+            let way = format!("{protocol:?}, {way}");
             let error = client.one(ending("panic")).await.unwrap_err();
             assert_eq!(error.code(), Code::Internal, "{way}: {error}");
             assert!(!error.message().contains("asked to"), "{way}: {error}");
