@@ -102,7 +102,17 @@ impl ServerConfig {
     }
 
     fn read(sources: Sources) -> Result<Self, ConfigError> {
-        sources.read().map(Self)
+        let config = Self(sources.read()?);
+        match is_address(config.listen()) {
+            true => Ok(config),
+            false => {
+                let wrong = format!(
+                    "{:?} can't be used: allowed is host:port, or unix:/path",
+                    config.listen()
+                );
+                Err(config.0.error("listen", wrong))
+            }
+        }
     }
 
     /// The address to bind: `listen`, or `127.0.0.1:8080`.
@@ -171,6 +181,13 @@ impl<L> ServerBuilder<L> {
         let is_needed = !layers.is_empty();
         Ok(builder.layer_if(is_needed, layers))
     }
+}
+
+/// Whether a text may be an address; binding it tells the rest.
+fn is_address(text: &str) -> bool {
+    let port = text.rsplit_once(':');
+    let has_port = port.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    text.starts_with("unix:") || has_port
 }
 
 /// Most bytes of a file with a secret.

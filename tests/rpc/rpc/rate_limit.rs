@@ -214,12 +214,12 @@ mod redis {
     use std::process::{Child, Command, Stdio};
     use std::time::Duration;
 
-    use quill::Protocol;
     use quill::rate_limit::{ClientIpConfig, RateLimitLayer, RedisBackend};
+    use quill::{Protocol, ServerConfig};
 
     use super::{SLOW, limited};
     use crate::external;
-    use crate::probe::say;
+    use crate::probe::{say, serve_with};
 
     /// A server of its own, ended with the test.
     struct Redis(Child, String);
@@ -241,6 +241,32 @@ mod redis {
         fn drop(&mut self) {
             let _ = self.0.kill();
             let _ = self.0.wait();
+        }
+    }
+
+    /// Two servers whose settings are a file's.
+    #[tokio::test]
+    async fn servers_share_budgets_by_configuration() {
+        let Some(redis) = Redis::start() else { return };
+        let backend = RedisBackend::single(&*redis.1).build().unwrap();
+        for _ in 0..500 {
+            if backend.ready().await.is_ok() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let url = &redis.1;
+        let yaml = format!(
+            "redis: {{url: '{url}', timeout: 5s, when_down: closed}}\n\
+             rate_limits: [{{name: a, rate: {SLOW}, burst: 3, per: [client], shared: true}}]\n"
+        );
+        let config = ServerConfig::parse("a.yaml", &yaml).unwrap();
+        let serve = || serve_with(|builder| builder.configure(&config).unwrap());
+        let served = [serve().await, serve().await];
+        for call in 0..5 {
+            let client = served[call % 2].client(Protocol::Grpc);
+            let answer = client.one(say("x")).await;
+            assert_eq!(answer.is_ok(), call < 3, "{call}: {answer:?}");
         }
     }
 

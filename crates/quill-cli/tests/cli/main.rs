@@ -4,6 +4,8 @@ mod bench;
 mod call;
 mod clients;
 mod compat;
+#[cfg(unix)]
+mod config;
 mod curl;
 mod errors;
 mod explain;

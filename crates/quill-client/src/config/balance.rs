@@ -59,7 +59,7 @@ struct Eject {
 
 /// What `percent` and `calls_min` are where only one of them is said.
 const PERCENT_DEFAULT: u32 = 85;
-const CALLS_MIN_DEFAULT: u32 = 100;
+const CALLS_MIN_DEFAULT: u32 = 10;
 
 impl Eject {
     fn outliers(self) -> Outliers {

@@ -9,6 +9,7 @@ use tower::util::{BoxCloneSyncService, Either, MapErr};
 use tower_layer::Layer;
 
 use super::Settings;
+use super::rate_limit::RateLimit;
 use super::redis::Store;
 use crate::middleware::auth::AuthLayer;
 use crate::middleware::concurrency::ConcurrencyLimitLayer;
@@ -20,7 +21,7 @@ type BoxService = BoxCloneSyncService<Request<Incoming>, Response<Reply>, BoxErr
 
 /// One layer of a config.
 enum One {
-    Concurrency(ConcurrencyLimitLayer),
+    Concurrency(Box<ConcurrencyLimitLayer>),
     Auth(AuthLayer),
     RateLimit(RateLimitLayer),
 }
@@ -54,7 +55,7 @@ pub(super) fn layers(
     let settings = &read.value;
     let store = settings.redis.as_ref();
     let store = store.map(|redis| Store::open(redis, read)).transpose()?;
-    if store.is_some() && !settings.rate_limits.iter().any(|limit| limit.is_shared()) {
+    if store.is_some() && !settings.rate_limits.iter().any(RateLimit::is_shared) {
         let wrong = "no limit uses it: set shared: true in those of rate_limits that servers share";
         return Err(read.error("redis", wrong));
     }
@@ -72,7 +73,9 @@ pub(super) fn layers(
     let running = settings.concurrency_limits.iter().enumerate();
     let running = running.map(|(index, limit)| {
         let at = format!("concurrency_limits[{index}]");
-        limit.layer(&at, read, metrics).map(One::Concurrency)
+        limit
+            .layer(&at, read, metrics)
+            .map(|layer| One::Concurrency(Box::new(layer)))
     });
     let mut layers = running.collect::<Result<Vec<_>, _>>()?;
     layers.extend(limits(false)?);
