@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use quill::Metadata;
 use serde::Deserialize;
-use serde_saphyr::UserMessageFormatter;
 use serde_json::Value as Json;
+use serde_saphyr::UserMessageFormatter;
 
 use super::benchmark::Benchmark;
 use super::budget::Budget;

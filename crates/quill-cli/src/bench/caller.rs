@@ -154,7 +154,10 @@ impl LaneCaller {
             return;
         }
         call.is_again = true;
-        let call = self.places.get_mut(index).and_then(|place| place.under_way.take());
+        let call = self
+            .places
+            .get_mut(index)
+            .and_then(|place| place.under_way.take());
         self.again.extend(call);
     }
 }
@@ -180,7 +183,10 @@ impl Caller for LaneCaller {
             Some(_) => Instant::now(),
             None => due.at,
         };
-        let bytes_sent = self.requests.of_call(due.number).map(|request| request.message_bytes);
+        let bytes_sent = self
+            .requests
+            .of_call(due.number)
+            .map(|request| request.message_bytes);
         let answer = (self.requests.decoder(), self.requests.kind());
         let bytes_sent = bytes_sent.unwrap_or_default();
         let call = UnderWay::new(due.number, due.at, made, answer, bytes_sent);
@@ -248,7 +254,10 @@ impl Drop for LaneCaller {
         if !self.phase.is_given_up() {
             return;
         }
-        let under_way = self.places.iter().filter_map(|place| place.under_way.as_ref());
+        let under_way = self
+            .places
+            .iter()
+            .filter_map(|place| place.under_way.as_ref());
         for call in under_way.chain(&self.again) {
             let waited = call.since.elapsed();
             self.phase.recorded(|recorder| recorder.give_up(waited));

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use quill::{ClientBuilder, ClientOptions, ConnectError, QuillClient, TransportError, TransportErrorKind};
+use quill::{
+    ClientBuilder, ClientOptions, ConnectError, QuillClient, TransportError, TransportErrorKind,
+};
 use quill_transport::Lane;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;

@@ -54,7 +54,9 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
         let measurement = measure(prepared, &load, &mut progress, &mut interrupted).await?;
         let Some(measurement) = measurement else {
             let name = &prepared.name;
-            say(&format!("interrupted as it warmed up: nothing was measured of {name}"));
+            say(&format!(
+                "interrupted as it warmed up: nothing was measured of {name}"
+            ));
             return report.end(&measured).map_err(|error| unprinted(&error));
         };
         let is_interrupted = measurement.is_interrupted;

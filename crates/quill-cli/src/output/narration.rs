@@ -35,7 +35,11 @@ impl Narration {
             HttpVersion::Http2 => "HTTP/2",
             _ => "HTTP/1.1",
         };
-        let tls = if url.starts_with("https:") { " and TLS" } else { "" };
+        let tls = if url.starts_with("https:") {
+            " and TLS"
+        } else {
+            ""
+        };
         let profile = match protocol {
             Protocol::Quill => format!(" (Prism profile {})", prism_profile(version)),
             _ => String::new(),

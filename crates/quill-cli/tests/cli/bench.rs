@@ -467,7 +467,10 @@ fn the_list_may_come_on_standard_input() {
     let mut command = quill();
     command.args(["bench", "-f", "-"]);
     let ran = run(command, b"benchmarks:\n");
-    assert!(ran.error(2).contains("standard input: it lists no"), "{ran:?}");
+    assert!(
+        ran.error(2).contains("standard input: it lists no"),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -552,7 +555,16 @@ mod signals {
         let pid = demo.child.id();
         let address = demo.address.clone();
         let mut child = quill()
-            .args(["bench", &demo.url(ECHO), "-d", "4", "-r", "100", "-o", "json"])
+            .args([
+                "bench",
+                &demo.url(ECHO),
+                "-d",
+                "4",
+                "-r",
+                "100",
+                "-o",
+                "json",
+            ])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -577,7 +589,11 @@ mod signals {
             stderr: String::new(),
         };
         let row = only(&ran);
-        assert_eq!((ran.code, &row["requests"]), (Some(0), &400.into()), "{row}");
+        assert_eq!(
+            (ran.code, &row["requests"]),
+            (Some(0), &400.into()),
+            "{row}"
+        );
         // What was due while nobody listened failed, and nothing else did.
         let failed = row["errors"].as_u64().unwrap();
         assert!(failed < 200, "{row}");

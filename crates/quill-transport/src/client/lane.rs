@@ -141,7 +141,9 @@ impl Lane {
             let mut lane = Self {
                 link: Link::new(engine, dialed.io, Bytes::new(), waiting_bytes_max),
                 scheme: endpoint.scheme(),
-                places: std::iter::repeat_with(Place::default).take(places).collect(),
+                places: std::iter::repeat_with(Place::default)
+                    .take(places)
+                    .collect(),
                 streams: Vec::new(),
                 free: (0..places).rev().collect(),
                 waiting: VecDeque::new(),
@@ -171,7 +173,11 @@ impl Lane {
                 let _ = caller.take(place, Part::Failed(error.clone().unprocessed()));
             }
             for place in 0..self.places.len() {
-                if self.places.get(place).is_some_and(|place| place.stream.is_some()) {
+                if self
+                    .places
+                    .get(place)
+                    .is_some_and(|place| place.stream.is_some())
+                {
                     let _ = caller.take(place, Part::Failed(error.clone()));
                 }
             }

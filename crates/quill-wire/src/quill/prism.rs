@@ -8,7 +8,10 @@ pub(super) const SELECTED_PRISM: &str = "selected-prism";
 /// The profile of this call's connection, where the caller asked for one: the
 /// answer's `selected-prism`.
 pub(super) fn selected(request: &Headers, version: HttpVersion) -> Option<&'static str> {
-    request.all(PREFER).any(asks).then(|| prism_profile(version))
+    request
+        .all(PREFER)
+        .any(asks)
+        .then(|| prism_profile(version))
 }
 
 /// Whether a `prefer` value holds the preference `prism` (RFC 7240: names are
