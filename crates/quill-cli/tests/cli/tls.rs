@@ -7,7 +7,7 @@ use quill::tls::{ClientAuth, ServerTls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use crate::shop::{Serving, Shop, descriptor_set};
-use crate::support::{Call, Ran, scratch};
+use crate::support::{Call, Ran, quill, run, scratch};
 
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
@@ -69,6 +69,24 @@ fn both_sides_prove_who_they_are() {
     for protocol in ["quill", "grpc", "grpc-web", "connect"] {
         let ran = place(&shop, protocol, &all, Some("shop.example"));
         assert_eq!(ran.lines(), [r#"{"id":"7"}"#], "{protocol}");
+    }
+    for args in [&[][..], &["--http1"]] {
+        let url = shop.url.replace("http://", "https://");
+        let mut bench = quill();
+        bench.args([
+            "bench",
+            &format!("{url}/shop.v1.Shop/Place"),
+            "-c2",
+            "-d0.3",
+        ]);
+        bench.args(["--input", r#"{"id":7}"#, "--server-name", "shop.example"]);
+        for (flag, path) in all {
+            bench.arg(flag).arg(path);
+        }
+        bench.args(args);
+        let ran = run(bench, b"");
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+        assert!(ran.stdout.contains("ok"), "{args:?}: {ran:?}");
     }
     // Without a certificate of one's own, for another name, and without trust.
     place(&shop, "quill", &all[..1], Some("shop.example")).error(3);

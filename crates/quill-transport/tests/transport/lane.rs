@@ -1,7 +1,9 @@
 //! Exchanges on a lane: in few places, of all sizes, and what becomes of them when the
 //! server refuses, leaves or hangs.
 
-use std::task::{Context, Poll};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use quill_core::Headers;
@@ -22,8 +24,8 @@ struct Same {
     coming: Vec<Option<BytesMut>>,
     answers: Vec<(Bytes, Option<Headers>)>,
     errors: Vec<TransportError>,
-    /// Gives the exchange in this place up, once.
-    gives_up: Option<usize>,
+    /// When the exchange in the first place has taken too long.
+    first_is_late: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Same {
@@ -35,7 +37,7 @@ impl Same {
             coming: vec![None; 16],
             answers: Vec::new(),
             errors: Vec::new(),
-            gives_up: None,
+            first_is_late: None,
         }
     }
 }
@@ -73,14 +75,14 @@ impl Caller for Same {
         true
     }
 
-    fn poll_late(&mut self, _: &mut Context<'_>) -> Poll<usize> {
-        let late = self.gives_up.filter(|place| self.coming[*place].is_some());
-        let Some(place) = late else {
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        let Some(late) = &mut self.first_is_late else {
             return Poll::Pending;
         };
-        self.gives_up = None;
-        self.coming[place] = None;
-        Poll::Ready(place)
+        ready!(late.as_mut().poll(cx));
+        self.first_is_late = None;
+        self.coming[0] = None;
+        Poll::Ready(0)
     }
 }
 
@@ -126,7 +128,8 @@ async fn what_takes_too_long_is_given_up() {
     let url = url(&running);
     let mut lane = lane(&url, 1).await;
     let mut same = Same::new(&url, "/hang", Bytes::new(), 1);
-    same.gives_up = Some(0);
+    let arrived = shared.arrived.clone();
+    same.first_is_late = Some(Box::pin(async move { arrived.notified().await }));
     soon(lane.run(&mut same)).await.unwrap();
     // The server learns of it.
     soon(shared.dropped.notified()).await;
@@ -192,7 +195,8 @@ async fn a_server_without_http2_is_told_apart() {
         socket.try_write(answer).unwrap();
     });
     let endpoint = Endpoint::parse(&url).unwrap();
-    let connected = Lane::connect(&endpoint, &ClientOptions::default(), None, 1);
-    let error = soon(connected).await.unwrap_err();
+    let options = ClientOptions::default();
+    let connected = soon(Lane::connect(&endpoint, &options, None, 1)).await;
+    let error = connected.unwrap_err();
     assert_eq!(error.kind(), TransportErrorKind::HttpVersion, "{error}");
 }
