@@ -14,6 +14,7 @@ fmt:
 # Lints, as strict as in CI
 lint:
     cargo clippy --workspace --all-targets --all-features -- -D warnings
+    CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a cargo clippy --manifest-path fuzz/Cargo.toml -- -D warnings
 
 # Every test of the workspace
 test *args:
