@@ -73,7 +73,7 @@ async fn a_call_inside_a_handler_has_its_deadline_through_all_layers() {
         let client = client(builder.circuit_breaker(CircuitBreaker::new()));
         let context = CallContext {
             deadline: Some(Deadline::within(Duration::from_millis(100))),
-            trace_parent: None,
+            trace: None,
         };
         let slow = FlakyRequest {
             delay_ms: 20_000,

@@ -388,7 +388,10 @@ mod events {
     use ::tracing::{Event, Metadata, Subscriber};
 
     #[derive(Default)]
-    struct Fields(Vec<(&'static str, String)>);
+    struct Fields(Noted);
+
+    /// The fields of a scope, with their values as text.
+    type Noted = Vec<(&'static str, String)>;
 
     impl Visit for Fields {
         fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
@@ -399,9 +402,9 @@ mod events {
     /// Notes the fields of the scope that each event is in.
     #[derive(Clone, Default)]
     struct Scopes {
-        scopes: Arc<Mutex<Vec<Vec<(&'static str, String)>>>>,
+        scopes: Arc<Mutex<Vec<Noted>>>,
         inside: Arc<Mutex<Vec<u64>>>,
-        events: Arc<Mutex<Vec<Vec<(&'static str, String)>>>>,
+        events: Arc<Mutex<Vec<Noted>>>,
     }
 
     impl Subscriber for Scopes {
