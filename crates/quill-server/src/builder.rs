@@ -4,13 +4,13 @@
 mod configured;
 mod connections;
 mod ending;
+mod observing;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
-use quill_core::trace::Tracer;
 use quill_core::{BoxError, Budget, Cancellation, DecodeLimits, Method};
 use quill_transport::adapt::{FromTower, HttpBody};
 use quill_transport::{
@@ -26,8 +26,7 @@ use crate::ending::{Drain, Flushes};
 use crate::error::ServeError;
 use crate::handler::Handler;
 use crate::http_service::{BoxHttpService, Front, HttpLayer, HttpService};
-use crate::log::RequestLogger;
-use crate::middleware::metrics::{MetricsCollector, MetricsPage, MetricsSettings, Watching};
+use crate::middleware::metrics::{MetricsSettings, Watching};
 use crate::middleware::naming::{build_for, named};
 use crate::middleware::observe::{ObserveLayer, ObserverSettings};
 use crate::routes::{Routes, Service};
@@ -151,35 +150,6 @@ impl<L> ServerBuilder<L> {
         B::Error: Into<BoxError>,
     {
         self.settings.http_layers.push(HttpLayer::new(layer));
-        self
-    }
-
-    /// Counts the calls and connections of the server in `metrics`: calls around
-    /// all layers, whenever it is set.
-    pub fn metrics(mut self, metrics: &MetricsCollector) -> Self {
-        self.settings.metrics.collector = Some(metrics.clone());
-        self
-    }
-
-    /// Answers a scraper with what [`metrics`](Self::metrics) counts.
-    pub fn metrics_page(mut self, page: MetricsPage) -> Self {
-        self.settings.metrics.page = Some(page);
-        self
-    }
-
-    /// Gives each call its place in a trace, around all layers: see
-    /// [`trace`](quill_core::trace). Errors tell their caller the trace's id, as
-    /// [`Error::request_id`](quill_core::Error::request_id). A drain ends with the
-    /// flush of what the tracer recorded.
-    pub fn tracer(mut self, tracer: impl Into<Tracer>) -> Self {
-        self.settings.observer.tracer = Some(tracer.into());
-        self
-    }
-
-    /// Writes a line for each call, around all layers. A drain ends with the flush
-    /// of the lines.
-    pub fn request_logger(mut self, logger: RequestLogger) -> Self {
-        self.settings.observer.logger = Some(logger);
         self
     }
 
