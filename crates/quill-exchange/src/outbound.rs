@@ -31,18 +31,24 @@ where
     S: Stream<Item = Result<T, Error>> + Send,
     C: Codec<T>,
 {
-    fn poll_message(
+    fn poll_messages(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         sink: &mut dyn MessageSink,
     ) -> Poll<Option<Result<(), Error>>> {
-        let message = match ready!(self.stream.as_mut().poll_next(cx)) {
-            Some(Ok(message)) => message,
-            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-            None => return Poll::Ready(None),
-        };
-        let codec = self.codec.clone();
-        Poll::Ready(Some(sink.message(&Encodable { message, codec })))
+        loop {
+            let message = match ready!(self.stream.as_mut().poll_next(cx)) {
+                Some(Ok(message)) => message,
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            };
+            let codec = self.codec.clone();
+            match sink.message(&Encodable { message, codec }) {
+                Ok(true) => {}
+                Ok(false) => return Poll::Ready(Some(Ok(()))),
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
     }
 }
 
@@ -58,12 +64,12 @@ impl UnaryOutbound {
 }
 
 impl Outbound for UnaryOutbound {
-    fn poll_message(
+    fn poll_messages(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
         sink: &mut dyn MessageSink,
     ) -> Poll<Option<Result<(), Error>>> {
         let message = self.0.take();
-        Poll::Ready(message.map(|message| sink.message(message.as_ref())))
+        Poll::Ready(message.map(|message| sink.message(message.as_ref()).map(drop)))
     }
 }

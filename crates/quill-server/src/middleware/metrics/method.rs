@@ -142,9 +142,15 @@ impl MethodCounts {
     /// A message goes out, of so many bytes before it is compressed.
     #[inline]
     pub(crate) fn sent(&self, bytes: usize) {
+        self.sent_all(1, bytes as u64);
+    }
+
+    /// Messages go out, of so many bytes together before they are compressed.
+    #[inline]
+    pub(super) fn sent_all(&self, messages: u64, bytes: u64) {
         let mine = self.counters.mine();
-        mine.add(SENT_MESSAGES, 1);
-        mine.add(SENT_BYTES, bytes as u64);
+        mine.add(SENT_MESSAGES, messages);
+        mine.add(SENT_BYTES, bytes);
     }
 
     /// Bytes that are of no message that was counted.

@@ -41,6 +41,10 @@ impl Inbound for CountedInbound {
         polled
     }
 
+    fn share_memory(mut self: Pin<&mut Self>) {
+        self.inner.as_mut().share_memory();
+    }
+
     fn take_trailers(mut self: Pin<&mut Self>) -> Metadata {
         self.inner.as_mut().take_trailers()
     }
@@ -59,16 +63,20 @@ impl CountedOutbound {
 }
 
 impl Outbound for CountedOutbound {
-    fn poll_message(
+    fn poll_messages(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         sink: &mut dyn MessageSink,
     ) -> Poll<Option<Result<(), Error>>> {
         let Self { inner, record } = &mut *self;
-        let mut counted = CountedSink { sink, bytes: None };
-        let polled = record.run(|| inner.as_mut().poll_message(cx, &mut counted));
-        if let Some(bytes) = counted.bytes {
-            record.counts().sent(bytes);
+        let mut counted = CountedSink {
+            sink,
+            messages: 0,
+            bytes: 0,
+        };
+        let polled = record.run(|| inner.as_mut().poll_messages(cx, &mut counted));
+        if counted.messages > 0 {
+            record.counts().sent_all(counted.messages, counted.bytes);
         }
         match &polled {
             Poll::Ready(None) => record.end(None),
@@ -79,21 +87,25 @@ impl Outbound for CountedOutbound {
     }
 }
 
-/// Notes how large the message was that was written.
+/// Notes how many messages were written, and how large they were.
 struct CountedSink<'a> {
     sink: &'a mut dyn MessageSink,
-    bytes: Option<usize>,
+    messages: u64,
+    bytes: u64,
 }
 
 impl MessageSink for CountedSink<'_> {
-    fn message(&mut self, message: &dyn Outgoing) -> Result<(), Error> {
+    fn message(&mut self, message: &dyn Outgoing) -> Result<bool, Error> {
         let measured = Measured {
             message,
             bytes: Cell::new(None),
         };
-        self.sink.message(&measured)?;
-        self.bytes = measured.bytes.get();
-        Ok(())
+        let has_room = self.sink.message(&measured)?;
+        if let Some(bytes) = measured.bytes.get() {
+            self.messages += 1;
+            self.bytes += bytes as u64;
+        }
+        Ok(has_room)
     }
 }
 
