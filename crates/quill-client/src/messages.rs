@@ -135,6 +135,10 @@ impl<W: Watch> Inbound for Watched<W> {
         polled
     }
 
+    fn share_memory(mut self: Pin<&mut Self>) {
+        self.inbound.as_mut().share_memory();
+    }
+
     fn take_trailers(mut self: Pin<&mut Self>) -> Metadata {
         self.inbound.as_mut().take_trailers()
     }

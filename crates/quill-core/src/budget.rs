@@ -139,6 +139,12 @@ impl Held {
         }
     }
 
+    /// Bytes that are held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Another share of the same budget.
     #[must_use]
     pub fn sibling(&self) -> Self {

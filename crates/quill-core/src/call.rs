@@ -417,6 +417,10 @@ pub trait Inbound: Send {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Error>>>;
 
+    /// Lets messages share the memory of what they came in, however small a part of
+    /// it they are: for who keeps nothing of them. Each has its own otherwise.
+    fn share_memory(self: Pin<&mut Self>) {}
+
     /// The trailing metadata, once the stream has ended; taken, not copied.
     fn take_trailers(self: Pin<&mut Self>) -> Metadata {
         Metadata::new()
@@ -425,11 +429,11 @@ pub trait Inbound: Send {
 
 /// Where a stream's outgoing messages are written: the wire's encoder.
 pub trait MessageSink {
-    /// Encodes one message.
+    /// Encodes one message; whether there is room for another.
     ///
     /// # Errors
     /// A message that can't be encoded or is over the size limit; the call ends with it.
-    fn message(&mut self, message: &dyn Outgoing) -> Result<(), Error>;
+    fn message(&mut self, message: &dyn Outgoing) -> Result<bool, Error>;
 }
 
 /// The messages of a call, as they go out.
@@ -437,8 +441,11 @@ pub trait MessageSink {
 /// A message is encoded where it is made and never boxed; nothing is polled
 /// that the receiver has no room for.
 pub trait Outbound: Send {
-    /// Writes the next message into `sink`; `Ready(None)` at the stream's good end.
-    fn poll_message(
+    /// Writes the messages that are there into `sink`, which has room for one, until
+    /// it has none. `Ready(Some(Ok(())))` when there may be more, `Pending` when there
+    /// are none for now, also behind some that were written, `Ready(None)` at the
+    /// stream's good end.
+    fn poll_messages(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         sink: &mut dyn MessageSink,

@@ -93,6 +93,12 @@ pub trait Codec<T>: Clone + Send + Sync + 'static {
     /// Bytes that are no such message, or that exceed a limit.
     fn decode(&self, format: Format, bytes: Bytes, limits: &DecodeLimits) -> Result<T, CodecError>;
 
+    /// Whether decoded messages hold on to the bytes that they were decoded from. Where
+    /// they don't, those of a stream are not copied out of what was read.
+    fn keeps_bytes(&self) -> bool {
+        true
+    }
+
     /// Appends the encoded message to `out`.
     ///
     /// # Errors

@@ -27,11 +27,14 @@ impl<T> Streaming<T> {
     /// Decodes what `inbound` yields. `on_malformed` says whose fault a message
     /// is that does not decode: the caller's on a server, the server's on a client.
     pub fn new<C: Codec<T>>(
-        inbound: Pin<Box<dyn Inbound>>,
+        mut inbound: Pin<Box<dyn Inbound>>,
         codec: C,
         encoding: MessageEncoding,
         on_malformed: fn(CodecError) -> Error,
     ) -> Self {
+        if !codec.keeps_bytes() {
+            inbound.as_mut().share_memory();
+        }
         let decode = move |bytes| {
             codec
                 .decode(encoding.format, bytes, &encoding.limits)

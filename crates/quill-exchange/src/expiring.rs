@@ -42,13 +42,13 @@ impl ExpiringOutbound {
 }
 
 impl Outbound for ExpiringOutbound {
-    fn poll_message(
+    fn poll_messages(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         sink: &mut dyn MessageSink,
     ) -> Poll<Option<Result<(), Error>>> {
         match &mut *lock(&self.messages) {
-            Some(messages) => messages.as_mut().poll_message(cx, sink),
+            Some(messages) => messages.as_mut().poll_messages(cx, sink),
             None => Poll::Ready(Some(Err(deadline_exceeded()))),
         }
     }
@@ -73,7 +73,7 @@ mod tests {
     struct Endless(Cancellation);
 
     impl Outbound for Endless {
-        fn poll_message(
+        fn poll_messages(
             self: Pin<&mut Self>,
             _: &mut Context<'_>,
             _: &mut dyn MessageSink,

@@ -62,6 +62,10 @@ impl Inbound for DirectInbound {
         }
     }
 
+    fn share_memory(mut self: Pin<&mut Self>) {
+        self.receiver.share_memory();
+    }
+
     fn take_trailers(mut self: Pin<&mut Self>) -> Metadata {
         std::mem::take(&mut self.trailers)
     }
@@ -108,6 +112,12 @@ impl Inbound for DeadlineInbound {
         // Dropping them resets the stream.
         this.messages = None;
         Poll::Ready(Some(Err(deadline_exceeded())))
+    }
+
+    fn share_memory(mut self: Pin<&mut Self>) {
+        if let Some(messages) = &mut self.messages {
+            messages.as_mut().share_memory();
+        }
     }
 
     fn take_trailers(mut self: Pin<&mut Self>) -> Metadata {

@@ -112,6 +112,14 @@ impl Receiver {
         self
     }
 
+    /// Lets messages share the memory of what they came in: for who keeps nothing of them.
+    pub(crate) fn share_memory(&mut self) {
+        self.decoder
+            .as_mut()
+            .into_iter()
+            .for_each(Decode::share_memory);
+    }
+
     /// Another share of this half's budget, for messages that wait elsewhere.
     pub(crate) fn share(&self) -> Option<Held> {
         self.held.as_ref().map(Held::sibling)
@@ -125,8 +133,10 @@ impl Receiver {
     pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Event>, Error>> {
         let event = ready!(self.poll_undelivered(cx));
         // What was part of a message is the caller's now.
-        let bytes = self.decoder.as_ref().map_or(0, Decode::held_bytes);
-        self.lower(bytes);
+        if self.held.as_ref().is_some_and(|held| held.bytes() > 0) {
+            let bytes = self.decoder.as_ref().map_or(0, Decode::held_bytes);
+            self.lower(bytes);
+        }
         Poll::Ready(event)
     }
 

@@ -322,8 +322,8 @@ impl Drop for SendBody {
 }
 
 impl Source {
-    /// Writes the next message into `sink`. A handler that has not answered yet
-    /// runs on without credit; a maker of messages waits.
+    /// Writes messages into `sink`. A handler that has not answered yet runs on
+    /// without credit; a maker of messages waits.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -341,7 +341,7 @@ impl Source {
             }
         }
         match self {
-            Source::Messages(messages) if !blocked => messages.as_mut().poll_message(cx, sink),
+            Source::Messages(messages) if !blocked => messages.as_mut().poll_messages(cx, sink),
             _ => Poll::Pending,
         }
     }
@@ -354,8 +354,9 @@ struct Sink<'a> {
 }
 
 impl MessageSink for Sink<'_> {
-    fn message(&mut self, message: &dyn Outgoing) -> Result<(), Error> {
-        self.encoder.message(message, self.out)
+    fn message(&mut self, message: &dyn Outgoing) -> Result<bool, Error> {
+        self.encoder.message(message, self.out)?;
+        Ok(self.out.body_bytes() < GATHER_BYTES_MAX && self.encoder.may_send())
     }
 }
 

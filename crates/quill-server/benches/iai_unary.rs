@@ -8,7 +8,7 @@ mod caller;
 
 use std::process::ExitCode;
 
-use caller::{Echo, Measured, TOGETHER};
+use caller::{Calls, Echo, Measured, TOGETHER};
 use callgrind_gate::{Case, counted, gate};
 use quill_core::trace::{Flush, Span, SpanSink, Tracer};
 use quill_server::auth::{ApiKeyValidator, AuthLayer, Identity};
@@ -66,7 +66,7 @@ fn unary(n: u64) {
         let server = Server::builder().service(Echo).bind("127.0.0.1:0").await;
         server.expect("a server")
     };
-    call(Measured::start(server, &[]), n);
+    call(Measured::start(server, Calls::UNARY), n);
 }
 
 /// Drops spans.
@@ -127,5 +127,5 @@ fn unary_full(n: u64) {
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         ),
     ];
-    call(Measured::start(server, fields), n);
+    call(Measured::start(server, Calls::UNARY.with(fields)), n);
 }

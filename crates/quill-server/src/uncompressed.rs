@@ -36,17 +36,17 @@ struct Sink<'a>(&'a mut dyn MessageSink);
 struct Each<'a>(&'a dyn Outgoing);
 
 impl Outbound for Many {
-    fn poll_message(
+    fn poll_messages(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         sink: &mut dyn MessageSink,
     ) -> Poll<Option<Result<(), Error>>> {
-        self.0.as_mut().poll_message(cx, &mut Sink(sink))
+        self.0.as_mut().poll_messages(cx, &mut Sink(sink))
     }
 }
 
 impl MessageSink for Sink<'_> {
-    fn message(&mut self, message: &dyn Outgoing) -> Result<(), Error> {
+    fn message(&mut self, message: &dyn Outgoing) -> Result<bool, Error> {
         self.0.message(&Each(message))
     }
 }

@@ -4,7 +4,7 @@
 mod caller;
 
 use allocation_counter::measure;
-use caller::{Echo, Measured};
+use caller::{Calls, Echo, Measured};
 use quill_server::Server;
 
 const CONNECTIONS: usize = 50;
@@ -20,7 +20,7 @@ fn connections_and_streams_that_rest_hold_little() {
         let server = Server::builder().service(Echo).bind("127.0.0.1:0").await;
         server.expect("a server")
     };
-    let mut measured = Measured::start(server, &[]);
+    let mut measured = Measured::start(server, Calls::UNARY);
     let mut each = |what: &str, most: i64, work: fn(&mut Measured)| {
         let held = measure(|| {
             work(&mut measured);

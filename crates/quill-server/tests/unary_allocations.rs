@@ -4,7 +4,7 @@
 mod caller;
 
 use allocation_counter::measure;
-use caller::{Echo, Measured, TOGETHER};
+use caller::{Calls, Echo, Measured, TOGETHER};
 use quill_server::Server;
 
 /// Allocations of a call of which 16 come at once. Its message's own are three of them:
@@ -19,7 +19,7 @@ fn a_unary_call_allocates_little() {
         let server = Server::builder().service(Echo).bind("127.0.0.1:0").await;
         server.expect("a server")
     };
-    let mut measured = Measured::start(server, &[]);
+    let mut measured = Measured::start(server, Calls::UNARY);
     let info = measure(|| measured.run(TIMES));
     let calls = u64::from(TIMES * TOGETHER);
     let count = info.count_total;

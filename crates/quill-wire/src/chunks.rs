@@ -30,6 +30,8 @@ pub(crate) struct Chunks {
     first: Bytes,
     more: VecDeque<Bytes>,
     len: usize,
+    /// Small pieces are not copied.
+    is_shared: bool,
     /// How long the piece is that is awaited, at most.
     piece_bytes_max: usize,
 }
@@ -41,6 +43,11 @@ impl Chunks {
             piece_bytes_max: bytes_max,
             ..Self::default()
         }
+    }
+
+    /// Copies no small pieces any more: they are not kept.
+    pub(crate) fn share_memory(&mut self) {
+        self.is_shared = true;
     }
 
     pub(crate) fn push(&mut self, chunk: Bytes) {
@@ -101,7 +108,7 @@ impl Chunks {
         let first = &mut self.first;
         let piece = if !self.held.is_empty() || first.len() < len {
             self.gather(len)
-        } else if len.saturating_mul(COPY_RATIO) < first.len() {
+        } else if !self.is_shared && len.saturating_mul(COPY_RATIO) < first.len() {
             let piece = Bytes::copy_from_slice(first.get(..len).unwrap_or_default());
             first.advance(len);
             piece
@@ -181,6 +188,20 @@ mod tests {
         assert_eq!(&chunks.take_all()[..], b"hijklmnop");
         assert_eq!(chunks.len(), 0);
         assert_eq!(chunks.take(0).as_deref(), Some(&b""[..]));
+    }
+
+    #[test]
+    fn small_pieces_share_their_chunk_where_they_may() {
+        let chunk = Bytes::from(vec![7; 100]);
+        for is_shared in [false, true] {
+            let mut chunks = Chunks::default();
+            if is_shared {
+                chunks.share_memory();
+            }
+            chunks.push(chunk.clone());
+            let piece = chunks.take(2).unwrap();
+            assert_eq!(piece.as_ptr() == chunk.as_ptr(), is_shared);
+        }
     }
 
     #[test]

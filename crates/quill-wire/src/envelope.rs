@@ -120,6 +120,11 @@ impl EnvelopeDecoder {
         self.chunks.push(bytes);
     }
 
+    /// Does not copy small payloads out of what they came in any more.
+    pub(crate) fn share_memory(&mut self) {
+        self.chunks.share_memory();
+    }
+
     /// The next whole envelope. A length over what `bytes_max` says for its flags
     /// is an error as soon as the header is there, before any of the payload is held.
     pub(crate) fn next_by(

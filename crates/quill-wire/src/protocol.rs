@@ -373,6 +373,10 @@ pub trait Decode: Send {
     /// Bytes that break the protocol or a limit. The call is over then.
     fn next(&mut self) -> Result<Option<Event>, Error>;
 
+    /// Lets messages share the memory of what was fed, however small a part of it they
+    /// are: for who keeps nothing of them.
+    fn share_memory(&mut self) {}
+
     /// Puts what waits for more bytes into memory of its own: it keeps whole buffers
     /// alive that it came in. To be called when there are no more for now.
     fn hold(&mut self);

@@ -238,6 +238,10 @@ impl Decode for Decoder {
         each!(DecoderKind, &mut self.0, d => d.next())
     }
 
+    fn share_memory(&mut self) {
+        each!(DecoderKind, &mut self.0, d => d.share_memory());
+    }
+
     fn hold(&mut self) {
         each!(DecoderKind, &mut self.0, d => d.hold());
     }

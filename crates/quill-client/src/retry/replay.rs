@@ -85,7 +85,7 @@ struct Playing {
 }
 
 impl Outbound for Playing {
-    fn poll_message(
+    fn poll_messages(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         sink: &mut dyn MessageSink,
@@ -99,7 +99,7 @@ impl Outbound for Playing {
         }
         if let Some(message) = tape.sent.get(this.at) {
             this.at += 1;
-            return Poll::Ready(Some(sink.message(&raw(message.clone()))));
+            return Poll::Ready(Some(sink.message(&raw(message.clone())).map(drop)));
         }
         if !tape.is_kept && this.at > 0 {
             tape.sent = Vec::new();
@@ -110,7 +110,7 @@ impl Outbound for Playing {
         };
         let polled = source
             .as_mut()
-            .poll_message(cx, &mut Recorder { tape, sink });
+            .poll_messages(cx, &mut Recorder { tape, sink });
         this.at = tape.sent.len();
         if !matches!(polled, Poll::Ready(None)) {
             tape.source = Some(source);
@@ -126,7 +126,7 @@ struct Recorder<'a> {
 }
 
 impl MessageSink for Recorder<'_> {
-    fn message(&mut self, message: &dyn Outgoing) -> Result<(), Error> {
+    fn message(&mut self, message: &dyn Outgoing) -> Result<bool, Error> {
         if !self.tape.is_kept {
             return self.sink.message(message);
         }

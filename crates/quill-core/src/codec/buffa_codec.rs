@@ -32,6 +32,10 @@ where
         }
     }
 
+    fn keeps_bytes(&self) -> bool {
+        false
+    }
+
     fn encode(&self, format: Format, message: &T, out: &mut BytesMut) -> Result<(), CodecError> {
         match format {
             Format::Proto => message

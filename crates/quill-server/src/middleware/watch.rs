@@ -15,8 +15,8 @@ pub(crate) trait CallWatch: Send + Unpin + 'static {
     /// Runs what may panic, and belongs to the call.
     fn run<T>(&mut self, f: impl FnOnce() -> T) -> T;
 
-    /// A message goes out, of so many bytes before it is compressed.
-    fn sent(&mut self, bytes: usize);
+    /// Messages go out, of so many bytes together before they are compressed.
+    fn sent(&mut self, messages: u64, bytes: u64);
 
     /// Most bytes of a message: a larger one is not sent.
     fn send_bytes_max(&self) -> usize;

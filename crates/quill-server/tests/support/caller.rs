@@ -4,24 +4,34 @@
 #![allow(dead_code, reason = "not everything that is measured needs all of it")]
 
 use std::io::{Read, Write};
+use std::iter;
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 
 use buffa_types::google::protobuf::StringValue;
-use quill_core::{BuffaCodec, Method, MethodKind, Request, Response};
+use futures_util::stream;
+use quill_core::{BuffaCodec, Error, Method, MethodKind, Request, Response, Streaming};
 use quill_h2::hpack::Encoder;
 use quill_server::{BoundServer, Routes, RunningServer, Service};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-const PATH: &str = "/measure.v1.Echo/Echo";
+const ECHO: &str = "/measure.v1.Echo/Echo";
+const EXPAND: &str = "/measure.v1.Echo/Expand";
+const COLLECT: &str = "/measure.v1.Echo/Collect";
 
 /// Calls that are under way together.
 pub(crate) const TOGETHER: u32 = 16;
 
+/// Messages of a stream.
+pub(crate) const STREAMED: u32 = 300;
+
 /// Bytes of each message, encoded.
 const MESSAGE_BYTES: u8 = 100;
+
+/// What a frame may have, unless more was agreed on.
+const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -30,6 +40,38 @@ const WINDOW_UPDATE: u8 = 8;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const FRAME_HEADER_BYTES: usize = 9;
+
+/// What is called.
+#[derive(Clone, Copy)]
+pub(crate) struct Calls {
+    path: &'static str,
+    /// Messages of each request.
+    messages: u32,
+    /// What each request has beside the fields that all have.
+    fields: &'static [(&'static str, &'static str)],
+}
+
+impl Calls {
+    /// One message, which is answered by itself.
+    pub(crate) const UNARY: Self = Self::of(ECHO, 1);
+    /// One message, which is answered by [`STREAMED`] of the same.
+    pub(crate) const SERVER_STREAM: Self = Self::of(EXPAND, 1);
+    /// [`STREAMED`] messages, of which the last is answered.
+    pub(crate) const CLIENT_STREAM: Self = Self::of(COLLECT, STREAMED);
+
+    const fn of(path: &'static str, messages: u32) -> Self {
+        Self {
+            path,
+            messages,
+            fields: &[],
+        }
+    }
+
+    pub(crate) const fn with(mut self, fields: &'static [(&'static str, &'static str)]) -> Self {
+        self.fields = fields;
+        self
+    }
+}
 
 /// Answers with what it was sent.
 pub(crate) struct Echo;
@@ -40,11 +82,28 @@ impl Service for Echo {
     }
 
     fn routes(self, routes: &mut Routes) {
-        let method = Method::new(PATH, MethodKind::Unary);
+        let method = Method::new(ECHO, MethodKind::Unary);
         let echo =
             |request: Request<StringValue>| async { Ok(Response::new(request.into_inner())) };
         routes.unary(&method, BuffaCodec, BuffaCodec, echo);
+        let method = Method::new(EXPAND, MethodKind::ServerStreaming);
+        let expand = |request: Request<StringValue>| async {
+            let messages = iter::repeat_n(request.into_inner(), STREAMED as usize);
+            Ok(Response::new(stream::iter(messages.map(Ok))))
+        };
+        routes.server_streaming(&method, BuffaCodec, BuffaCodec, expand);
+        let method = Method::new(COLLECT, MethodKind::ClientStreaming);
+        routes.client_streaming(&method, BuffaCodec, BuffaCodec, last);
     }
+}
+
+async fn last(request: Request<Streaming<StringValue>>) -> Result<Response<StringValue>, Error> {
+    let mut messages = request.into_inner();
+    let mut last = StringValue::default();
+    while let Some(message) = messages.message().await? {
+        last = message;
+    }
+    Ok(Response::new(last))
 }
 
 /// A server on this thread, and its callers.
@@ -52,17 +111,13 @@ pub(crate) struct Measured {
     runtime: Runtime,
     _server: RunningServer,
     address: SocketAddr,
-    fields: &'static [(&'static str, &'static str)],
+    calls: Calls,
     callers: Vec<Caller>,
 }
 
 impl Measured {
-    /// Starts a server and has it called until all is as it stays. Each request has
-    /// `fields` beside those that all have.
-    pub(crate) fn start(
-        bind: impl AsyncFnOnce() -> BoundServer,
-        fields: &'static [(&'static str, &'static str)],
-    ) -> Self {
+    /// Starts a server and has it called until all is as it stays.
+    pub(crate) fn start(bind: impl AsyncFnOnce() -> BoundServer, calls: Calls) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
         let server = runtime.block_on(async { bind().await.start() });
@@ -71,7 +126,7 @@ impl Measured {
             runtime,
             _server: server,
             address,
-            fields,
+            calls,
             callers: Vec::new(),
         };
         measured.connect(1);
@@ -81,9 +136,9 @@ impl Measured {
 
     /// Has so many callers more.
     pub(crate) fn connect(&mut self, count: usize) {
-        let (address, fields) = (self.address, self.fields);
+        let (address, calls) = (self.address, self.calls);
         self.with_callers(move |callers| {
-            callers.extend((0..count).map(|_| Caller::connect(address, fields)));
+            callers.extend((0..count).map(|_| Caller::connect(address, calls)));
         });
     }
 
@@ -133,14 +188,14 @@ struct Caller {
     stream: TcpStream,
     /// Requests that are written together, but for the numbers of their streams.
     requests: Vec<u8>,
-    /// Where those numbers are.
-    numbers: Vec<usize>,
+    /// Where those numbers are, and of which request.
+    numbers: Vec<(usize, u32)>,
     next: u32,
     received: Vec<u8>,
 }
 
 impl Caller {
-    fn connect(address: SocketAddr, fields: &[(&str, &str)]) -> Self {
+    fn connect(address: SocketAddr, calls: Calls) -> Self {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_nodelay(true).expect("an option");
         let mut caller = Self {
@@ -158,45 +213,57 @@ impl Caller {
         caller.stream.write_all(&start).expect("a write");
         // Until the header table has the fields.
         for _ in 0..4 {
-            caller.put_request(&mut encoder, fields);
+            caller.put_request(&mut encoder, calls, 0);
             caller.call(1);
             caller.requests.clear();
             caller.numbers.clear();
         }
-        for _ in 0..TOGETHER {
-            caller.put_request(&mut encoder, fields);
+        for index in 0..TOGETHER {
+            caller.put_request(&mut encoder, calls, index);
         }
         caller
     }
 
-    fn put_request(&mut self, encoder: &mut Encoder, fields: &[(&str, &str)]) {
+    fn put_request(&mut self, encoder: &mut Encoder, calls: Calls, index: u32) {
         let mut block = Vec::new();
         let usual = [
             (":method", "POST"),
             (":scheme", "http"),
-            (":path", PATH),
+            (":path", calls.path),
             (":authority", "127.0.0.1:8080"),
             ("content-type", "application/grpc"),
             ("te", "trailers"),
             ("user-agent", "grpc-go/1.80.0"),
         ];
-        for (name, value) in usual.iter().chain(fields) {
+        for (name, value) in usual.iter().chain(calls.fields) {
             encoder.field(name.as_bytes(), value.as_bytes(), false, &mut block);
         }
         let text_bytes = MESSAGE_BYTES - 2;
         let mut message = vec![0, 0, 0, 0, MESSAGE_BYTES, 0x0a, text_bytes];
         message.resize(message.len() + usize::from(text_bytes), b'x');
-        for (kind, flags, payload) in [(HEADERS, END_HEADERS, &block), (DATA, END_STREAM, &message)]
-        {
-            self.numbers.push(self.requests.len() + 5);
-            put_frame(&mut self.requests, kind, flags, payload);
+        self.put(HEADERS, END_HEADERS, &block, index);
+        let body = message.repeat(calls.messages as usize);
+        let mut parts = body.chunks(PAYLOAD_BYTES_MAX).peekable();
+        while let Some(part) = parts.next() {
+            let flags = if parts.peek().is_none() {
+                END_STREAM
+            } else {
+                0
+            };
+            self.put(DATA, flags, part, index);
         }
+    }
+
+    /// Puts a frame of the request with this index.
+    fn put(&mut self, kind: u8, flags: u8, payload: &[u8], index: u32) {
+        self.numbers.push((self.requests.len() + 5, index));
+        put_frame(&mut self.requests, kind, flags, payload);
     }
 
     /// Makes the calls that were put, `count` of them, and waits for their answers.
     fn call(&mut self, count: u32) {
-        for (index, at) in self.numbers.iter().enumerate() {
-            let number = self.next + 2 * u32::try_from(index / 2).expect("few");
+        for (at, index) in &self.numbers {
+            let number = self.next + 2 * index;
             self.requests[*at..at + 4].copy_from_slice(&number.to_be_bytes());
         }
         self.next += 2 * count;

@@ -329,6 +329,10 @@ impl Decode for StreamDecoder {
         step
     }
 
+    fn share_memory(&mut self) {
+        self.envelopes.share_memory();
+    }
+
     fn hold(&mut self) {
         self.envelopes.hold();
     }

@@ -323,6 +323,10 @@ impl Decode for GrpcDecoder {
         next
     }
 
+    fn share_memory(&mut self) {
+        self.envelopes.share_memory();
+    }
+
     fn hold(&mut self) {
         self.envelopes.hold();
     }

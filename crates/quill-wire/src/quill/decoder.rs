@@ -106,6 +106,12 @@ impl Decode for QuillDecoder {
         }
     }
 
+    fn share_memory(&mut self) {
+        if let Body::Framed(framed) = &mut self.body {
+            framed.share_memory();
+        }
+    }
+
     fn hold(&mut self) {
         match &mut self.body {
             Body::Bare(bare) => bare.hold(),

@@ -81,12 +81,12 @@ struct Held {
 }
 
 impl Outbound for Held {
-    fn poll_message(
+    fn poll_messages(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         sink: &mut dyn MessageSink,
     ) -> Poll<Option<Result<(), Error>>> {
-        let polled = self.messages.as_mut().poll_message(cx, sink);
+        let polled = self.messages.as_mut().poll_messages(cx, sink);
         if let Poll::Ready(None | Some(Err(_))) = &polled {
             self.permit = None;
         }

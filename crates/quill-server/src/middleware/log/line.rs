@@ -51,9 +51,9 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    pub(crate) fn add(&mut self, bytes: usize) {
-        self.messages += 1;
-        self.bytes += bytes as u64;
+    pub(crate) fn add(&mut self, messages: u64, bytes: u64) {
+        self.messages += messages;
+        self.bytes += bytes;
     }
 }
 

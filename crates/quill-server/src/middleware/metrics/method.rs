@@ -139,12 +139,12 @@ impl MethodCounts {
         mine.add(RECEIVED_BYTES, bytes as u64);
     }
 
-    /// A message goes out, of so many bytes before it is compressed.
+    /// Messages go out, of so many bytes together before they are compressed.
     #[inline]
-    pub(crate) fn sent(&self, bytes: usize) {
+    pub(super) fn sent(&self, messages: u64, bytes: u64) {
         let mine = self.counters.mine();
-        mine.add(SENT_MESSAGES, 1);
-        mine.add(SENT_BYTES, bytes as u64);
+        mine.add(SENT_MESSAGES, messages);
+        mine.add(SENT_BYTES, bytes);
     }
 
     /// Bytes that are of no message that was counted.

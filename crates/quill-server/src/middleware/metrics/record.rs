@@ -38,8 +38,8 @@ impl CallWatch for CallRecord {
         self.ending.run(f)
     }
 
-    fn sent(&mut self, bytes: usize) {
-        self.counts().sent(bytes);
+    fn sent(&mut self, messages: u64, bytes: u64) {
+        self.counts().sent(messages, bytes);
     }
 
     fn send_bytes_max(&self) -> usize {

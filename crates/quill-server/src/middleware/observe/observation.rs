@@ -157,8 +157,8 @@ impl CallWatch for Observation {
         ending.run(|| scope.in_scope(f))
     }
 
-    fn sent(&mut self, bytes: usize) {
-        self.0.sent.add(bytes);
+    fn sent(&mut self, messages: u64, bytes: u64) {
+        self.0.sent.add(messages, bytes);
     }
 
     fn send_bytes_max(&self) -> usize {

@@ -35,6 +35,10 @@ impl<A: Arrivals> Inbound for WatchedInbound<A> {
         polled
     }
 
+    fn share_memory(mut self: Pin<&mut Self>) {
+        self.inner.as_mut().share_memory();
+    }
+
     fn take_trailers(mut self: Pin<&mut Self>) -> Metadata {
         self.inner.as_mut().take_trailers()
     }
@@ -53,16 +57,20 @@ impl<W> WatchedOutbound<W> {
 }
 
 impl<W: CallWatch> Outbound for WatchedOutbound<W> {
-    fn poll_message(
+    fn poll_messages(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         sink: &mut dyn MessageSink,
     ) -> Poll<Option<Result<(), Error>>> {
         let Self { inner, watch } = &mut *self;
-        let mut measuring = MeasuringSink { sink, bytes: None };
-        let polled = watch.run(|| inner.as_mut().poll_message(cx, &mut measuring));
-        if let Some(bytes) = measuring.bytes {
-            watch.sent(bytes);
+        let mut counting = CountingSink {
+            sink,
+            messages: 0,
+            bytes: 0,
+        };
+        let polled = watch.run(|| inner.as_mut().poll_messages(cx, &mut counting));
+        if counting.messages > 0 {
+            watch.sent(counting.messages, counting.bytes);
         }
         match &polled {
             Poll::Ready(None) => watch.end(None),
@@ -73,21 +81,25 @@ impl<W: CallWatch> Outbound for WatchedOutbound<W> {
     }
 }
 
-/// Notes how large the message was that was written.
-struct MeasuringSink<'a> {
+/// Notes how many messages were written, and how large they were.
+struct CountingSink<'a> {
     sink: &'a mut dyn MessageSink,
-    bytes: Option<usize>,
+    messages: u64,
+    bytes: u64,
 }
 
-impl MessageSink for MeasuringSink<'_> {
-    fn message(&mut self, message: &dyn Outgoing) -> Result<(), Error> {
+impl MessageSink for CountingSink<'_> {
+    fn message(&mut self, message: &dyn Outgoing) -> Result<bool, Error> {
         let measured = Measured {
             message,
             bytes: Cell::new(None),
         };
-        self.sink.message(&measured)?;
-        self.bytes = measured.bytes.get();
-        Ok(())
+        let has_room = self.sink.message(&measured)?;
+        if let Some(bytes) = measured.bytes.get() {
+            self.messages += 1;
+            self.bytes += bytes as u64;
+        }
+        Ok(has_room)
     }
 }
 
@@ -144,7 +156,7 @@ impl<W: CallWatch> WatchedOutgoing<W> {
             // The encoder is about to answer with that in its place.
             watch.end(Some(Code::ResourceExhausted));
         } else {
-            watch.sent(bytes);
+            watch.sent(1, bytes as u64);
             watch.end(None);
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct Framed {
     chunk: Bytes,
     chunk_bytes: usize,
     queue: VecDeque<Bytes>,
+    /// Messages are not copied out of it.
+    is_shared: bool,
     encoding: Encoding,
     bytes_max: usize,
     side: Side,
@@ -53,6 +55,7 @@ impl Framed {
             chunk: Bytes::new(),
             chunk_bytes: 0,
             queue: VecDeque::new(),
+            is_shared: false,
             encoding: if is_compressed {
                 Encoding::Identity
             } else {
@@ -102,6 +105,10 @@ impl Framed {
         } else {
             self.queue.push_back(bytes);
         }
+    }
+
+    pub(super) fn share_memory(&mut self) {
+        self.is_shared = true;
     }
 
     pub(super) fn finish(&mut self) {
@@ -232,7 +239,7 @@ impl Framed {
         self.delivered = true;
         if !flags.is_compressed() {
             let is_small_part = payload.len().saturating_mul(COPY_RATIO) < self.chunk_bytes;
-            return Ok(Event::Message(if is_small_part {
+            return Ok(Event::Message(if is_small_part && !self.is_shared {
                 Bytes::copy_from_slice(&payload)
             } else {
                 payload
