@@ -24,10 +24,10 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
     let reflection = quill_reflection::server(echo::FILE_DESCRIPTOR_SET)
         .with_descriptor_set(data::FILE_DESCRIPTOR_SET)
         .with_descriptor_set(quill_health::proto::FILE_DESCRIPTOR_SET);
-    let config = args.config.as_deref().map_or_else(
-        || ServerConfig::parse("", ""),
-        |file| ServerConfig::load(file),
-    );
+    let config = args
+        .config
+        .as_deref()
+        .map_or_else(|| ServerConfig::parse("", ""), ServerConfig::load);
     let config = config.map_err(|error| Failure::input(error.to_string()))?;
     let mut builder = Server::builder()
         .drain_limit(DRAIN_LIMIT)
