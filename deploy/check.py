@@ -208,7 +208,7 @@ def main():
                     "sh",
                     "-c",
                     'while :; do "$0" call "http://127.0.0.1:$1/echo.v1.EchoService/Echo" '
-                    "--input '{\"message\":\"a\"}' >/dev/null; "
+                    "--input '{\"message\":\"a\"}' >/dev/null 2>&1; "
                     '"$0" call "http://127.0.0.1:$1/echo.v1.EchoService/Echo" '
                     "--input '{\"error_code\":13}' >/dev/null 2>&1; done",
                     quill,
