@@ -93,7 +93,7 @@ rate_limits:
     let long = long
         .input(&format!(r#"{{"message":"{}"}}"#, "a".repeat(2000)))
         .run();
-    assert!(long.error(4).contains("over the limit"), "{long:?}");
+    assert!(long.error(4).contains("over the receive limit"), "{long:?}");
     let page = page(&metrics).unwrap();
     for line in [
         "quill_server_rate_limit_decisions_total{limiter=\"callers\",outcome=\"refused\"} 1\n",
