@@ -277,29 +277,6 @@ impl<L> ServerBuilder<L> {
         self.settings.wire.credits = Some(messages.clamp(16, 65_536));
         self
     }
-
-    /// Speaks TLS on every socket.
-    pub fn tls(mut self, tls: ServerTls) -> Self {
-        self.settings.tls = Some(tls);
-        self
-    }
-
-    /// Looks every so often whether the files of [`tls`](Self::tls) have changed, and
-    /// reads them again then; see [`ServerTls::watch`]. Never unless set.
-    pub fn tls_reload_every(mut self, interval: Duration) -> Self {
-        self.settings.tls_reload = Some(interval);
-        self
-    }
-
-    /// Serves on so many threads, each with a runtime and a listening TCP socket of its
-    /// own, in place of the runtime that [`bind`](Self::bind) is called in; as many as
-    /// `std::thread::available_parallelism` gives are usual. The kernel spreads
-    /// connections over them, on Linux evenly, and each stays on its thread. They share
-    /// out [`ServerOptions::connections_max`].
-    pub fn per_core(mut self, cores: usize) -> Self {
-        self.settings.cores = Some(cores);
-        self
-    }
 }
 
 impl<L: RpcLayers> ServerBuilder<L> {

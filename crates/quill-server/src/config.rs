@@ -2,6 +2,7 @@
 //!
 //! Each section is a file here: its keys, and the lines of the builder that they are.
 
+mod access_log;
 mod auth;
 mod concurrency;
 mod connections;
@@ -70,6 +71,7 @@ struct Settings {
     tls: Option<tls::Tls>,
     cors: Option<sections::CorsSection>,
     metrics: Option<sections::Metrics>,
+    access_log: Option<access_log::AccessLog>,
     concurrency_limits: Vec<concurrency::ConcurrencyLimit>,
     auth: Option<auth::Auth>,
     rate_limits: Vec<rate_limit::RateLimit>,
@@ -171,6 +173,9 @@ impl<L> ServerBuilder<L> {
         }
         if let Some(cors) = &settings.cors {
             builder = cors.apply(builder, read)?;
+        }
+        if let Some(log) = &settings.access_log {
+            builder = log.apply(builder, read)?;
         }
         let mut collector = None;
         if let Some(metrics) = &settings.metrics {

@@ -68,9 +68,15 @@ fn authentication_limits_and_metrics_are_a_file() {
 messages: {{receive_bytes_max: 1KiB}}
 auth:
   api_keys: {{file: keys.yaml}}
+  # Where the command finds the schema.
+  public: [/grpc.reflection.v1.ServerReflection/*]
   scopes: {{/echo.v1.EchoService/*: [echo]}}
 rate_limits:
-  - {{name: callers, rate: 0.001, burst: 2, per: [identity]}}
+  - name: callers
+    rate: 1000
+    burst: 1000
+    per: [identity]
+    methods: {{/echo.v1.EchoService/Echo: {{rate: 0.001, burst: 2}}}}
 "
     );
     std::fs::write(&config, text).unwrap();
@@ -78,18 +84,20 @@ rate_limits:
     let call = || demo.call(ECHO).input(r#"{"message":"a"}"#);
     let with_key = || call().args(["-H", "x-api-key: s3cret-key"]);
     assert!(call().run().error(4).contains("unauthenticated"));
-    let long = demo.call(ECHO).args(["-H", "x-api-key: s3cret-key"]);
-    let long = long.input(&format!(r#"{{"message":"{}"}}"#, "a".repeat(2000)));
-    assert!(long.run().error(4).contains("resource_exhausted"));
     for _ in 0..2 {
         assert_eq!(with_key().run().lines(), [r#"{"message":"a"}"#]);
     }
-    assert!(with_key().run().error(4).contains("resource_exhausted"));
+    let refused = with_key().run();
+    assert!(refused.error(4).contains("rate limit"), "{refused:?}");
+    let long = demo.call(ECHO).args(["-H", "x-api-key: s3cret-key"]);
+    let long = long
+        .input(&format!(r#"{{"message":"{}"}}"#, "a".repeat(2000)))
+        .run();
+    assert!(long.error(4).contains("over the receive limit"), "{long:?}");
     let page = page(&metrics).unwrap();
     for line in [
-        "quill_server_rate_limit_decisions_total{limiter=\"callers\",outcome=\"allowed\"} 2\n",
         "quill_server_rate_limit_decisions_total{limiter=\"callers\",outcome=\"refused\"} 1\n",
-        "kind=\"unary\",code=\"unauthenticated\"} 1\n",
+        "method=\"Echo\",kind=\"unary\",code=\"unauthenticated\"} 1\n",
     ] {
         assert!(page.contains(line), "{line}: {page}");
     }

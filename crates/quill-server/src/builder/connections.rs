@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use quill_transport::ServerOptions;
+use quill_transport::tls::ServerTls;
 
 use super::ServerBuilder;
 
-/// Lines for single options; [`transport`](ServerBuilder::transport) has all of them.
+/// Connections and their limits: a line for each that is often set, and
+/// [`transport`](ServerBuilder::transport) for all of them.
 impl<L> ServerBuilder<L> {
     /// Limits and timeouts of the connections, all at once: in place of what the lines for
     /// single ones said before.
@@ -49,6 +51,29 @@ impl<L> ServerBuilder<L> {
             options.http1_idle_timeout = Some(idle);
             options.http2_idle_timeout = Some(idle);
         })
+    }
+
+    /// Speaks TLS on every socket.
+    pub fn tls(mut self, tls: ServerTls) -> Self {
+        self.settings.tls = Some(tls);
+        self
+    }
+
+    /// Looks every so often whether the files of [`tls`](Self::tls) have changed, and
+    /// reads them again then; see [`ServerTls::watch`]. Never unless set.
+    pub fn tls_reload_every(mut self, interval: Duration) -> Self {
+        self.settings.tls_reload = Some(interval);
+        self
+    }
+
+    /// Serves on so many threads, each with a runtime and a listening TCP socket of its
+    /// own, in place of the runtime that [`bind`](Self::bind) is called in; as many as
+    /// `std::thread::available_parallelism` gives are usual. The kernel spreads
+    /// connections over them, on Linux evenly, and each stays on its thread. They share
+    /// out [`ServerOptions::connections_max`].
+    pub fn per_core(mut self, cores: usize) -> Self {
+        self.settings.cores = Some(cores);
+        self
     }
 
     fn option(mut self, change: impl FnOnce(&mut ServerOptions)) -> Self {

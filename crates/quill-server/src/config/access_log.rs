@@ -1,0 +1,58 @@
+//! A line for each call.
+
+use quill_config::{ConfigError, Read, Size};
+use serde::Deserialize;
+
+use super::Settings;
+use crate::builder::ServerBuilder;
+use crate::log::RequestLogger;
+
+/// As [`RequestLogger`] has it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct AccessLog {
+    format: Option<Form>,
+    sample: Option<f64>,
+    metadata: Vec<String>,
+    all_metadata: bool,
+    redact: Vec<String>,
+    queue_bytes_max: Option<Size>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Form {
+    Json,
+    Text,
+    Off,
+}
+
+impl AccessLog {
+    pub(super) fn apply<L>(
+        &self,
+        builder: ServerBuilder<L>,
+        read: &Read<Settings>,
+    ) -> Result<ServerBuilder<L>, ConfigError> {
+        let mut logger = match self.format {
+            Some(Form::Json) | None => RequestLogger::json(),
+            Some(Form::Text) => RequestLogger::text(),
+            Some(Form::Off) => RequestLogger::disabled(),
+        };
+        if let Some(share) = self.sample {
+            if !(0.0..=1.0).contains(&share) {
+                let wrong = format!("{share} can't be used: allowed is 0 to 1");
+                return Err(read.error("access_log.sample", wrong));
+            }
+            logger = logger.sample(share);
+        }
+        logger = match self.all_metadata {
+            true => logger.all_metadata(),
+            false => logger.metadata(&self.metadata),
+        };
+        logger = logger.redact(&self.redact);
+        if let Some(size) = self.queue_bytes_max {
+            logger = logger.queue_bytes_max(size.bytes());
+        }
+        Ok(builder.request_logger(logger))
+    }
+}
