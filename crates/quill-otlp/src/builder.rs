@@ -123,6 +123,9 @@ impl OtlpBuilder {
     ///
     /// # Errors
     /// The endpoint is no URL that can be used.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     pub fn start(self) -> Result<Otlp, ConnectError> {
         let client = match self.client {
             Some(client) => client,
