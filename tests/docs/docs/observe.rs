@@ -98,10 +98,10 @@ fn chosen(file: impl Write + Send + 'static) -> RequestLogger {
         .queue_bytes_max(256 * 1024)
 }
 
-fn not_in_production() -> RequestLogger {
+fn not_in_production() -> quill::ServerBuilder {
     // Disable logging in production if not needed
     let logger = RequestLogger::disabled();
-    logger
+    Server::builder().request_logger(logger)
 }
 
 #[tokio::test]
