@@ -26,7 +26,7 @@ const TEXT_BYTES: usize = 98;
 
 const CASES: &[Case] = &[Case {
     name: "call_100b",
-    limit: 20_000,
+    limit: 32_000,
     run: call,
 }];
 
