@@ -26,7 +26,7 @@ const TEXT_BYTES: usize = 98;
 
 const CASES: &[Case] = &[Case {
     name: "call_100b",
-    limit: 20_000,
+    limit: 32_000,
     run: call,
 }];
 
@@ -87,7 +87,7 @@ async fn call_all(client: &QuillClient, calls: u64) -> Result<(), Error> {
 
 /// Serves on a thread of its own, which is not counted; the address.
 fn serve() -> String {
-    let (tell, address) = mpsc::channel();
+    let (tell, address) = mpsc::sync_channel(1);
     thread::spawn(move || {
         runtime().block_on(async {
             let server = Server::builder().service(Echo).bind("127.0.0.1:0").await;
@@ -96,7 +96,7 @@ fn serve() -> String {
             tell.send(address.to_string()).expect("a client");
             let served = server.serve_until(std::future::pending()).await;
             served.expect("a server that goes on");
-        })
+        });
     });
     address.recv().expect("a server")
 }

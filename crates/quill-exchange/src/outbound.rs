@@ -93,7 +93,7 @@ mod tests {
         type Item = Result<Bytes, Error>;
 
         fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-            if self.left % 3 == 0 && !std::mem::replace(&mut self.has_halted, true) {
+            if self.left.is_multiple_of(3) && !std::mem::replace(&mut self.has_halted, true) {
                 return Poll::Pending;
             }
             self.has_halted = false;

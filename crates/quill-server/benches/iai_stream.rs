@@ -18,12 +18,12 @@ const N: u64 = 4 * (TOGETHER * STREAMED) as u64;
 const CASES: &[Case] = &[
     Case {
         name: "server_stream_100b",
-        limit: 500,
+        limit: 950,
         run: |n| stream(Calls::SERVER_STREAM, n),
     },
     Case {
         name: "client_stream_100b",
-        limit: 900,
+        limit: 1_250,
         run: |n| stream(Calls::CLIENT_STREAM, n),
     },
 ];

@@ -85,7 +85,7 @@ fn observed(n: u64, settings: fn(ServerBuilder) -> ServerBuilder) {
         let builder = settings(Server::builder().service(Echo));
         builder.bind("127.0.0.1:0").await.expect("a server")
     };
-    call(Measured::start(server, &[]), n);
+    call(Measured::start(server, Calls::UNARY), n);
 }
 
 /// Whose place in a trace is noted, and nothing else.
