@@ -11,10 +11,10 @@ ci *steps:
 fmt:
     for manifest in Cargo.toml conformance/Cargo.toml compare/Cargo.toml fuzz/Cargo.toml; do cargo fmt --manifest-path "$manifest" --all || exit 1; done
 
-# Lints, as strict as in CI
+# Lints, as strict as in CI, and whether the fuzz targets still compile
 lint:
     cargo clippy --workspace --all-targets --all-features -- -D warnings
-    CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a cargo clippy --manifest-path fuzz/Cargo.toml -- -D warnings
+    CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a cargo check --manifest-path fuzz/Cargo.toml --locked
 
 # Every test of the workspace
 test *args:

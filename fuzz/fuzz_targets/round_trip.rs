@@ -49,7 +49,7 @@ fuzz_target!(|input: &[u8]| {
     let head = call
         .unary_request(&raw(message.clone()), &mut sent)
         .expect("it is not too large");
-    let mut taken = open(&head, &call);
+    let taken = open(&head, &call);
     assert_eq!(of_ours(&taken.metadata), metadata);
     match (call.timeout, taken.timeout) {
         (Some(asked), Some(got)) => assert!(got >= asked.min(TIMEOUT_MAX)),
@@ -83,7 +83,7 @@ fuzz_target!(|input: &[u8]| {
         match (result, end) {
             (Ok(_), Ok(())) => {
                 assert_eq!(of_ours(&leading), metadata);
-                assert_eq!(messages, [message.clone()]);
+                assert_eq!(messages, std::slice::from_ref(&message));
             }
             (Err(sent), Err(got)) => {
                 assert_eq!(got.code(), sent.code());
