@@ -61,10 +61,10 @@ func run() error {
 
 	factory := otlpreceiver.NewFactory()
 	config := factory.CreateDefaultConfig().(*otlpreceiver.Config)
-	config.GRPC = configoptional.Some(configgrpc.ServerConfig{
+	config.Protocols.GRPC = configoptional.Some(configgrpc.ServerConfig{
 		NetAddr: confignet.AddrConfig{Endpoint: os.Args[1], Transport: confignet.TransportTypeTCP},
 	})
-	config.HTTP = configoptional.None[otlpreceiver.HTTPConfig]()
+	config.Protocols.HTTP = configoptional.None[otlpreceiver.HTTPConfig]()
 	settings := receiver.Settings{
 		ID:                component.NewID(factory.Type()),
 		TelemetrySettings: componenttest.NewNopTelemetrySettings(),
