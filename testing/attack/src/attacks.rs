@@ -188,9 +188,8 @@ pub(crate) const ALL: &[Attack] = &[
         round!(unfinished::messages),
     )
     .patient(8)
-    // 256 MiB, and 30 of a server at rest and of unread bytes: 286 where memory goes back
-    // at once. What was let go of in the last quarter of a second comes on top; of a whole
-    // second it was 139 on a machine of its own.
+    // 256 MiB, and 30 of a server at rest and of unread bytes: some 290 where memory goes
+    // back at once. What was let go of in the last tenth of a second comes on top, 40 so far.
     .memory_mib_max(384),
     Attack::new(
         "quill-call",
