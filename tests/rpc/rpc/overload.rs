@@ -259,21 +259,28 @@ async fn methods_have_limits_of_their_own_or_none() {
 
 #[tokio::test]
 async fn an_adaptive_limit_shrinks_when_calls_are_too_late() {
-    let metrics = MetricsCollector::new();
-    let limit = AdaptiveLimit {
-        initial: 10,
-        least: 9,
-        ..AdaptiveLimit::default()
-    };
-    let layer = ConcurrencyLimitLayer::adaptive(limit).metrics(&metrics);
-    let served =
-        serve_with(|builder| builder.timeout_max(Duration::from_millis(250)).layer(layer)).await;
-    assert_eq!(gauge(&metrics, "limit"), 10);
+    const CALLS: usize = 25;
     for protocol in PROTOCOLS {
+        let metrics = MetricsCollector::new();
+        let limit = AdaptiveLimit {
+            initial: CALLS,
+            least: 10,
+            ..AdaptiveLimit::default()
+        };
+        let layer = ConcurrencyLimitLayer::adaptive(limit).metrics(&metrics);
+        let timeout = Duration::from_millis(250);
+        let served = serve_with(|builder| builder.timeout_max(timeout).layer(layer)).await;
         let client = served.client(protocol);
+        // One alone does not: another's mistake is not the server's overload.
         let error = client.one(ending("hang")).await.unwrap_err();
         assert_eq!(error.code(), Code::DeadlineExceeded);
-        eventually("the limit is less", || gauge(&metrics, "limit") == 9).await;
+        assert_eq!(gauge(&metrics, "limit"), 25, "{protocol:?}");
+        let calls = (0..CALLS).map(|_| client.one(ending("hang")));
+        for answer in futures_util::future::join_all(calls).await {
+            let code = answer.unwrap_err().code();
+            assert_eq!(code, Code::DeadlineExceeded, "{protocol:?}");
+        }
+        eventually("the limit is less", || gauge(&metrics, "limit") == 22).await;
     }
 }
 

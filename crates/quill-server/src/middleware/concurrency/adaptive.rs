@@ -3,7 +3,7 @@
 //! The gradient of latencies, as in Netflix' concurrency-limits ("Gradient2"): while calls
 //! take as long as they do in the long run, the limit grows by the square root of itself,
 //! which is the queue that it allows; once they take longer, it shrinks by as much as they
-//! do. What ends too late for its caller takes a tenth of the limit.
+//! do. Where a tenth of the calls ends too late for their callers, a tenth of the limit goes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// A limit that is found by how long unary calls take.
 ///
 /// It grows while there are enough calls to use it and they do not take longer for it,
-/// and shrinks when they do, or when some end too late for their callers.
+/// and shrinks when they do, or when a tenth of them ends too late for their callers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveLimit {
     /// Where it starts. 100 by default.
@@ -49,6 +49,9 @@ const SMOOTHING: f64 = 0.2;
 /// What is left of a limit in one window, at least.
 const GRADIENT_MIN: f64 = 0.5;
 const AFTER_LATE: f64 = 0.9;
+/// The limit is lowered where one of so many calls is late: what a single caller asks for
+/// in too short a time says nothing of the server.
+const LATE_OF: u32 = 10;
 
 /// The limit, and what it goes by.
 #[derive(Debug)]
@@ -69,7 +72,7 @@ struct Window {
     seconds: f64,
     /// As many as there were at once.
     in_flight: usize,
-    any_late: bool,
+    late: u32,
 }
 
 /// How a call ended that says something about the limit.
@@ -120,9 +123,9 @@ impl Gradient {
                 window.calls += 1;
                 window.seconds += time.as_secs_f64();
             }
-            Sample::Late => window.any_late = true,
+            Sample::Late => window.late += 1,
         }
-        let is_full = window.calls >= WINDOW_CALLS || window.any_late;
+        let is_full = window.calls + window.late >= WINDOW_CALLS;
         if is_full && now.saturating_duration_since(window.since) >= WINDOW {
             let window = std::mem::replace(window, Window::new(now));
             self.settle(&window);
@@ -131,14 +134,16 @@ impl Gradient {
 
     fn settle(&mut self, window: &Window) {
         let gradient = (window.calls > 0).then(|| self.gradient(window));
+        // Calls that do not use the limit say nothing of whether it is right.
+        if 2 * window.in_flight < self.limit() {
+            return;
+        }
         let limit = match gradient {
-            _ if window.any_late => self.limit * AFTER_LATE,
-            // Calls that do not use the limit say nothing of whether it is right.
-            Some(gradient) if 2 * window.in_flight >= self.limit() => {
+            Some(gradient) if !window.is_late() => {
                 let next = self.limit * gradient + self.limit.sqrt();
                 self.limit + SMOOTHING * (next - self.limit)
             }
-            _ => return,
+            _ => self.limit * AFTER_LATE,
         };
         let AdaptiveLimit { least, most, .. } = self.settings;
         self.limit = limit.clamp(least as f64, most as f64);
@@ -169,8 +174,12 @@ impl Window {
             calls: 0,
             seconds: 0.0,
             in_flight: 0,
-            any_late: false,
+            late: 0,
         }
+    }
+
+    fn is_late(&self) -> bool {
+        self.late * LATE_OF >= self.calls + self.late
     }
 }
 
@@ -244,18 +253,43 @@ mod tests {
         assert!((limit.limit - grown).abs() < 1e-9, "one call says little");
     }
 
+    /// A window in which so many calls ended, and so many of them late.
+    fn window(limit: &mut Gradient, now: &mut Instant, calls: u32, late: u32, in_flight: usize) {
+        *now += WINDOW;
+        let fast = Sample::Took(Duration::from_millis(1));
+        for call in 0..calls {
+            let sample = if call < late { Sample::Late } else { fast };
+            limit.sample(sample, in_flight, *now);
+        }
+    }
+
     #[test]
-    fn what_ends_too_late_takes_a_tenth_down_to_the_least() {
+    fn a_tenth_that_ends_too_late_takes_a_tenth_down_to_the_least() {
+        for late in [2, WINDOW_CALLS] {
+            let mut now = Instant::now();
+            let mut limit = gradient(now);
+            window(&mut limit, &mut now, WINDOW_CALLS, late, 20);
+            assert_eq!(limit.limit(), 18);
+            for _ in 0..100 {
+                window(&mut limit, &mut now, WINDOW_CALLS, late, 20);
+            }
+            assert_eq!(limit.limit(), 5);
+        }
+    }
+
+    #[test]
+    fn a_few_that_end_too_late_take_nothing() {
         let mut now = Instant::now();
         let mut limit = gradient(now);
-        now += WINDOW;
-        limit.sample(Sample::Late, 1, now);
-        assert_eq!(limit.limit(), 18);
-        for _ in 0..100 {
-            now += WINDOW;
-            limit.sample(Sample::Late, 1, now);
+        for _ in 0..10 {
+            window(&mut limit, &mut now, 1, 1, 20);
         }
-        assert_eq!(limit.limit(), 5);
+        assert_eq!(limit.limit(), 20, "there are too few");
+        let mut limit = gradient(now);
+        window(&mut limit, &mut now, WINDOW_CALLS, WINDOW_CALLS, 9);
+        assert_eq!(limit.limit(), 20, "the limit is not used");
+        window(&mut limit, &mut now, WINDOW_CALLS, 1, 20);
+        assert!(limit.limit > 20.0, "one of twenty is its caller's doing");
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Permit {
         let is_stream = matches!(response.message(), Reply::Many(_));
         if is_stream {
             // How long its caller wants to listen says nothing of the server.
-            self.asked.deadline = None;
+            self.asked.is_measured = false;
         } else if self.asked.is_measured {
             self.sample = Some(Sample::Took(self.since.elapsed()));
         }
@@ -65,7 +65,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let is_late = || {
-            let deadline = self.asked.deadline?;
+            let deadline = self.asked.deadline.filter(|_| self.asked.is_measured)?;
             (deadline.instant() <= Instant::now().into_std()).then_some(Sample::Late)
         };
         let sample = self.sample.or_else(is_late);
