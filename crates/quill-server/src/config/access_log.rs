@@ -33,6 +33,10 @@ impl AccessLog {
         builder: ServerBuilder<L>,
         read: &Read<Settings>,
     ) -> Result<ServerBuilder<L>, ConfigError> {
+        Ok(builder.request_logger(self.logger(read)?))
+    }
+
+    fn logger(&self, read: &Read<Settings>) -> Result<RequestLogger, ConfigError> {
         let mut logger = match self.format {
             Some(Form::Json) | None => RequestLogger::json(),
             Some(Form::Text) => RequestLogger::text(),
@@ -50,9 +54,27 @@ impl AccessLog {
             false => logger.metadata(&self.metadata),
         };
         logger = logger.redact(&self.redact);
+        let auth = read.value.auth.as_ref();
+        logger = logger.redact(auth.and_then(|auth| auth.key_header()));
         if let Some(size) = self.queue_bytes_max {
             logger = logger.queue_bytes_max(size.bytes());
         }
-        Ok(builder.request_logger(logger))
+        Ok(logger)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ServerConfig;
+
+    #[test]
+    fn the_header_of_api_keys_is_not_shown() {
+        let yaml = "
+            access_log: { all_metadata: true }
+            auth: { api_keys: { file: keys, header: X-Mine } }";
+        let config = ServerConfig::parse("test", yaml).unwrap();
+        let log = config.0.value.access_log.as_ref().unwrap();
+        let logger = format!("{:?}", log.logger(&config.0).unwrap());
+        assert!(logger.contains("redacted: {\"x-mine\"}"), "{logger}");
     }
 }

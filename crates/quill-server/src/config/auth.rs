@@ -61,6 +61,11 @@ impl Auth {
         }
         Ok(layer)
     }
+
+    /// The header in which API keys come, where it is one of the deployer's own.
+    pub(super) fn key_header(&self) -> Option<&str> {
+        self.api_keys.as_ref()?.header.as_deref()
+    }
 }
 
 /// Asks one more kind of credentials.

@@ -8,23 +8,18 @@ use quill_core::Metadata;
 const FIELDS_MAX: usize = 32;
 const REDACTED: &str = "[redacted]";
 
-/// Names whose values are secrets.
-const SECRET: [&str; 6] = [
-    "authorization",
-    "cookie",
-    "proxy-authorization",
-    "set-cookie",
-    "www-authenticate",
-    "x-api-key",
-];
 /// What the names of secrets have in them.
-const SECRET_PARTS: [&str; 7] = [
-    "api-key",
+const SECRET_PARTS: [&str; 11] = [
+    "-key",
     "apikey",
+    "auth",
+    "cookie",
     "credential",
+    "passwd",
     "password",
     "secret",
     "session",
+    "signature",
     "token",
 ];
 
@@ -73,7 +68,6 @@ impl ShownFields {
 
     fn hides(&self, name: &str) -> bool {
         name.ends_with("-bin")
-            || SECRET.contains(&name)
             || SECRET_PARTS.iter().any(|part| name.contains(part))
             || self.redacted.contains(name)
     }
@@ -90,6 +84,14 @@ mod tests {
             ("authorization", "Bearer b"),
             ("x-csrf-token", "c"),
             ("cookie", "d=e"),
+            ("set-cookie", "d=e"),
+            ("proxy-authorization", "Basic d"),
+            ("www-authenticate", "Basic"),
+            ("x-api-key", "k"),
+            ("x-partner-key", "k"),
+            ("x-auth", "k"),
+            ("x-passwd", "k"),
+            ("x-hub-signature-256", "k"),
             ("x-tenant", "f"),
         ] {
             metadata.append(name, value).unwrap();
@@ -111,7 +113,7 @@ mod tests {
         fields.redact("X-TENANT");
         fields.all();
         let shown = fields.of(&metadata);
-        assert_eq!(shown.len(), 7);
+        assert_eq!(shown.len(), 15);
         for (name, value) in shown {
             let expected = if name == "user-agent" { "a" } else { REDACTED };
             assert_eq!(value, expected, "{name}");

@@ -94,9 +94,10 @@ impl RequestLogger {
     }
 
     /// Shows the request's metadata of these names; none unless set. The values of
-    /// secrets are not shown: `authorization`, cookies, what ends in `-bin`, and
-    /// what has `token`, `secret`, `password`, `session`, `credential` or `api-key`
-    /// in its name.
+    /// secrets are not shown: of what ends in `-bin`, and what has `auth`, `cookie`,
+    /// `-key`, `apikey`, `token`, `secret`, `password`, `passwd`, `session`, `credential`
+    /// or `signature` in its name. A secret under another name wants
+    /// [`redact`](Self::redact).
     #[must_use]
     pub fn metadata<N: AsRef<str>>(self, names: impl IntoIterator<Item = N>) -> Self {
         self.with(|settings| {
