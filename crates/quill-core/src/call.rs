@@ -12,6 +12,7 @@ use bytes::Bytes;
 use crate::cancellation::Cancellation;
 use crate::codec::{DecodeLimits, Format, Outgoing};
 use crate::deadline::Deadline;
+use crate::draining::Draining;
 use crate::error::Error;
 use crate::extensions::Extensions;
 use crate::head::HttpVersion;
@@ -50,8 +51,8 @@ pub struct RequestParts {
     pub encoding: MessageEncoding,
     /// Fires when the call is over; set by the server.
     pub cancellation: Option<Cancellation>,
-    /// Fires when the server is asked to end; set by the server.
-    pub draining: Option<Cancellation>,
+    /// How far the end of the server has come; set by the server.
+    pub draining: Option<Draining>,
     /// Values that middleware set.
     pub extensions: Extensions,
 }
@@ -155,12 +156,13 @@ impl<T> Request<T> {
             .clone()
     }
 
-    /// Fires when the server is asked to end, before its drain: for streams that would
-    /// go on for ever, so that they end and let it.
-    pub fn draining(&mut self) -> Cancellation {
+    /// How far the end of the server has come. A stream that would go on for ever ends
+    /// once the drain has [begun](Draining::begun), and lets it: sooner, its caller would
+    /// come back to the same server.
+    pub fn draining(&mut self) -> Draining {
         self.parts
             .draining
-            .get_or_insert_with(Cancellation::new)
+            .get_or_insert_with(Draining::new)
             .clone()
     }
 

@@ -17,6 +17,7 @@ mod cancellation;
 mod code;
 mod context;
 mod deadline;
+mod draining;
 mod error;
 mod extensions;
 mod fields;
@@ -43,6 +44,7 @@ pub use codec::{BuffaCodec, BuffaViewCodec, HoldsAny, register_types};
 pub use codec::{Codec, CodecError, DecodeLimits, Encodable, Format, Outgoing, RawCodec};
 pub use context::{CallContext, Scoped};
 pub use deadline::Deadline;
+pub use draining::Draining;
 pub use error::{BoxError, Detail, Error, ErrorDetail, Pushback};
 pub use extensions::Extensions;
 pub use head::{

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use futures_util::future::{Either, select};
 use futures_util::stream;
-use quill_core::{Cancellation, Error, Request, Response};
+use quill_core::{Draining, Error, Request, Response};
 use quill_server::codegen::Stream;
 use tokio::sync::watch;
 
@@ -38,10 +38,10 @@ impl Health for HealthService {
         &self,
         mut request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Error> {
-        let is_draining = request.draining().is_cancelled();
+        let is_ending = request.draining().asked().is_cancelled();
         let service = &request.message().service;
         match self.0.status(service) {
-            Some(_) if is_draining => Ok(answer(ServingStatus::NOT_SERVING).into()),
+            Some(_) if is_ending => Ok(answer(ServingStatus::NOT_SERVING).into()),
             Some(status) => Ok(answer(serving(Some(status))).into()),
             None => Err(Error::not_found(format!(
                 "the health of service {service:?} is not known here"
@@ -74,30 +74,37 @@ impl Health for HealthService {
 struct Watching {
     statuses: watch::Receiver<Option<Status>>,
     told: Option<Option<Status>>,
-    draining: Cancellation,
+    draining: Draining,
 }
 
 impl Watching {
     /// Waits for a status that is not the one told last. Of a server that is asked to
-    /// end nothing is serving any more; a watcher that was told so is not left waiting,
-    /// but told to look elsewhere, and to come back.
+    /// end nothing is serving any more. Once it drains, a watcher is not left waiting, but
+    /// told to look elsewhere: sooner, it would come back here again and again.
     async fn next(mut self) -> Result<Option<(HealthCheckResponse, Self)>, Error> {
         loop {
-            if self.draining.is_cancelled() {
-                let told = self.told.replace(Some(Status::NotServing));
-                if self.statuses.borrow().is_none() || told == self.told {
-                    return Err(Error::unavailable("the server is shutting down"));
-                }
-                return Ok(Some((answer(ServingStatus::NOT_SERVING), self)));
-            }
+            let is_ending = self.draining.asked().is_cancelled();
             let status = *self.statuses.borrow_and_update();
+            let status = match status {
+                Some(_) if is_ending => Some(Status::NotServing),
+                status => status,
+            };
             if self.told != Some(status) {
                 self.told = Some(status);
                 return Ok(Some((answer(serving(status)), self)));
             }
-            let mut draining = pin!(self.draining.cancelled());
+            let draining = self.draining.begun();
+            if draining.is_cancelled() {
+                return Err(Error::unavailable("the server is shutting down"));
+            }
+            let next = if is_ending {
+                draining
+            } else {
+                self.draining.asked()
+            };
+            let mut ended = pin!(next.cancelled());
             let changed = pin!(self.statuses.changed());
-            match select(draining.as_mut(), changed).await {
+            match select(ended.as_mut(), changed).await {
                 Either::Right((Err(_), _)) => return Ok(None),
                 Either::Left(_) | Either::Right((Ok(()), _)) => {}
             }

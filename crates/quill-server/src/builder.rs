@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quill_core::compression::Encoding;
-use quill_core::{BoxError, Budget, Cancellation, DecodeLimits, Method};
+use quill_core::{BoxError, Budget, DecodeLimits, Draining, Method};
 use quill_transport::adapt::{FromTower, HttpBody};
 use quill_transport::{
     CONNECTION_HELD_BYTES_MAX, HttpRequest, HttpServer, Listener, RecvBody, ServerOptions,
@@ -324,7 +324,7 @@ impl<L: RpcLayers> ServerBuilder<L> {
             options.check()?;
         }
         let budget = self.settings.budget();
-        self.into_front(budget, Cancellation::new()).map(drop)
+        self.into_front(budget, Draining::new()).map(drop)
     }
 
     fn serve_with(mut self, http: HttpServer) -> Result<BoundServer, ServeError> {
@@ -344,13 +344,13 @@ impl<L: RpcLayers> ServerBuilder<L> {
             delay: self.settings.drain_delay.unwrap_or_default(),
             flushes: self.settings.take_flushes(),
             limit: self.settings.drain_limit.unwrap_or(DRAIN_LIMIT_DEFAULT),
-            begun: Cancellation::new(),
+            phases: Draining::new(),
         };
         if let Some(counts) = self.settings.metrics.connections() {
             http = http.with_counts(counts);
         }
         let elsewhere = self.settings.metrics.page_elsewhere();
-        let service = self.into_front(budget.clone(), drain.begun.clone())?;
+        let service = self.into_front(budget.clone(), drain.phases.clone())?;
         let bound = BoundServer::new(http, service, budget, drain).with_tls_reload(reload);
         Ok(match elsewhere {
             Some((listener, page)) => bound.with_metrics_page(listener, page),
@@ -391,18 +391,18 @@ impl<L: RpcLayers> ServerBuilder<L> {
             )));
         }
         let budget = self.settings.budget();
-        let front = self.into_front(budget, Cancellation::new())?;
+        let front = self.into_front(budget, Draining::new())?;
         Ok(HttpService::new(front))
     }
 
-    fn into_front(mut self, budget: Budget, draining: Cancellation) -> Result<Front, ServeError> {
+    fn into_front(mut self, budget: Budget, draining: Draining) -> Result<Front, ServeError> {
         let layers = std::mem::take(&mut self.settings.http_layers);
         let cors = self.settings.cors.as_ref().map(Cors::build).transpose()?;
         let dispatch = self.into_dispatch(budget, draining)?;
         Ok(Front::new(cors, &layers, dispatch))
     }
 
-    fn into_dispatch(self, budget: Budget, draining: Cancellation) -> Result<Dispatch, ServeError> {
+    fn into_dispatch(self, budget: Budget, draining: Draining) -> Result<Dispatch, ServeError> {
         let Settings {
             routes,
             wire,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quill_core::compression::Encoding;
 use quill_core::trace::TraceContext;
-use quill_core::{Budget, Cancellation, Code, Error, ResponseHead, SharedHead};
+use quill_core::{Budget, Code, Draining, Error, ResponseHead, SharedHead};
 use quill_exchange::{SendBody, WholeBody, named};
 use quill_transport::{
     Body, BoxBody, Chunk, HttpRequest, HttpResponse, Service, TransportError, Whole,
@@ -39,8 +39,7 @@ pub(crate) struct Shared {
     options: Arc<WireOptions>,
     fallback: Option<Fallback>,
     pub(crate) allowed: Allowed,
-    /// Fires when the server begins to drain.
-    pub(crate) draining: Cancellation,
+    pub(crate) draining: Draining,
     pub(crate) metering: Metering,
     /// Whose answers are never compressed, by the number of the route.
     uncompressed: Vec<bool>,
@@ -81,7 +80,7 @@ impl Dispatch {
         stack: Stack,
         options: WireOptions,
         allowed: Allowed,
-        draining: Cancellation,
+        draining: Draining,
         fallback: Option<Fallback>,
     ) -> Self {
         Self(Arc::new(Shared {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use quill_core::Cancellation;
+use quill_core::Draining;
 
 /// How long one thing that is waited for at the end may take.
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
@@ -17,19 +17,20 @@ pub(crate) struct Drain {
     pub(crate) delay: Duration,
     /// How long calls may go on after that.
     pub(crate) limit: Duration,
-    /// Fires when the server is asked to end.
-    pub(crate) begun: Cancellation,
+    /// What calls are told of it.
+    pub(crate) phases: Draining,
     /// What is waited for when all calls have ended.
     pub(crate) flushes: Flushes,
 }
 
 impl Drain {
-    /// Says that the server is about to end, and goes on for the delay.
+    /// Says that the server is about to end, goes on for the delay, and says that it ends.
     pub(crate) async fn begin(&self) {
-        self.begun.cancel();
+        self.phases.asked().cancel();
         if !self.delay.is_zero() {
             tokio::time::sleep(self.delay).await;
         }
+        self.phases.begun().cancel();
     }
 }
 
