@@ -113,6 +113,9 @@ impl fmt::Debug for Writer {
     }
 }
 
+/// Most lines that are written before it is told how many were lost.
+const TURN_MAX: usize = 1024;
+
 /// What the thread does.
 struct Work {
     out: BufWriter<Sink>,
@@ -126,8 +129,9 @@ impl Work {
     fn run(mut self, orders: &Receiver<Order>) {
         while let Ok(first) = orders.recv() {
             self.obey(first);
-            // What is there already is written in one go.
-            while let Ok(next) = orders.try_recv() {
+            // What is there already is written in one go, up to a number: under lasting
+            // overload there is always more.
+            for next in orders.try_iter().take(TURN_MAX) {
                 self.obey(next);
             }
             self.tell_lost();
@@ -205,6 +209,31 @@ mod tests {
             .map(|line| line.rsplit('=').next().unwrap().parse::<u64>().unwrap())
             .sum();
         assert_eq!(told, lost);
+    }
+
+    #[test]
+    fn lost_lines_are_told_while_more_come() {
+        let (sink, taken) = mpsc::sync_channel(usize::from(u16::MAX));
+        #[expect(clippy::disallowed_methods, reason = "it is filled before it is read")]
+        let (orders, received) = mpsc::channel();
+        let backlog = Arc::new(Backlog::default());
+        backlog.lost.store(1, Ordering::Relaxed);
+        for _ in 0..3 * TURN_MAX {
+            orders.send(Order::Line(String::new())).unwrap();
+        }
+        orders.send(Order::Line("last\n".to_owned())).unwrap();
+        drop(orders);
+        let work = Work {
+            out: BufWriter::new(Box::new(Slow(sink))),
+            format: Format::Text,
+            backlog: Arc::clone(&backlog),
+            told: 0,
+        };
+        backlog.bytes.store(5, Ordering::Relaxed);
+        work.run(&received);
+        let text: String = taken.iter().collect();
+        let told = text.find("lost_lines=1").expect("it is told");
+        assert!(told < text.find("last").expect("it is there"), "{text}");
     }
 
     #[tokio::test]
