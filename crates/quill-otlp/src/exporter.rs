@@ -35,8 +35,9 @@ pub(crate) struct Exporter {
     collector: Option<MetricsCollector>,
     counts: Arc<Counts>,
     batch: Vec<Span>,
-    /// The last request failed.
-    is_failing: bool,
+    /// The last request of the kind failed.
+    spans_fail: bool,
+    metrics_fail: bool,
 }
 
 /// How often is sent.
@@ -60,7 +61,8 @@ impl Exporter {
             collector,
             counts,
             batch: Vec::with_capacity(BATCH_SPANS_MAX),
-            is_failing: false,
+            spans_fail: false,
+            metrics_fail: false,
         }
     }
 
@@ -142,7 +144,7 @@ impl Exporter {
             let partial = &response.message().partial_success;
             (partial.rejected_spans, partial.error_message.clone())
         });
-        let rejected = self.note("spans", sent, rejected);
+        let rejected = note("spans", &mut self.spans_fail, sent, rejected);
         add(&self.counts.sent_spans, sent - rejected);
         add(&self.counts.failed_spans, rejected);
     }
@@ -152,7 +154,7 @@ impl Exporter {
             return;
         };
         let metrics = metric::to_wire(collector, SystemTime::now());
-        let sent = metrics.len() as u64;
+        let sent = metrics.iter().map(metric::points).sum::<usize>() as u64;
         let request = ExportMetricsServiceRequest {
             resource_metrics: vec![ResourceMetrics {
                 resource: self.resource.clone().into(),
@@ -170,27 +172,27 @@ impl Exporter {
             let partial = &response.message().partial_success;
             (partial.rejected_data_points, partial.error_message.clone())
         });
-        let rejected = self.note("metrics", sent, rejected);
+        let rejected = note("metrics", &mut self.metrics_fail, sent, rejected);
         add(&self.counts.sent_metrics, sent - rejected);
         add(&self.counts.failed_metrics, rejected);
     }
+}
 
-    /// How many of what was sent the collector did not take; the first failure of
-    /// a row is told, and its end.
-    fn note(&mut self, what: &str, sent: u64, answer: Result<(i64, String), Error>) -> u64 {
-        let (rejected, why) = match answer {
-            Ok((rejected, why)) => (u64::try_from(rejected).unwrap_or(0).min(sent), why),
-            Err(error) => (sent, error.to_string()),
-        };
-        let fails = rejected > 0;
-        if fails && !self.is_failing {
-            tracing::warn!(rejected, why, "the collector does not take {what}");
-        } else if !fails && self.is_failing {
-            tracing::info!("the collector takes {what} again");
-        }
-        self.is_failing = fails;
-        rejected
+/// How many of what was sent the collector did not take; the first failure of a row is
+/// told, and its end.
+fn note(what: &str, is_failing: &mut bool, sent: u64, answer: Result<(i64, String), Error>) -> u64 {
+    let (rejected, why) = match answer {
+        Ok((rejected, why)) => (u64::try_from(rejected).unwrap_or(0).min(sent), why),
+        Err(error) => (sent, error.to_string()),
+    };
+    let fails = rejected > 0;
+    if fails && !*is_failing {
+        tracing::warn!(rejected, why, "the collector does not take {what}");
+    } else if !fails && *is_failing {
+        tracing::info!("the collector takes {what} again");
     }
+    *is_failing = fails;
+    rejected
 }
 
 fn reset(due: std::pin::Pin<&mut Sleep>, interval: Duration) {

@@ -47,9 +47,9 @@ pub struct OtlpCounts {
     pub dropped_spans: u64,
     /// Spans that the collector did not take, or did not answer for.
     pub failed_spans: u64,
-    /// Metrics that it took, each time.
+    /// Data points of metrics that it took, each time.
     pub sent_metrics: u64,
-    /// Metrics that it did not take, each time.
+    /// Data points that it did not take, or did not answer for, each time.
     pub failed_metrics: u64,
 }
 
