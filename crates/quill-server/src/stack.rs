@@ -130,14 +130,20 @@ impl Stack {
                 layers.give_back(service);
                 answer
             }
-            Poll::Ready(Err(error)) => Box::pin(std::future::ready(Err(error))),
+            Poll::Ready(Err(error)) => {
+                Unhandled::queued(&layers.watching, request.parts()).refused(&error);
+                Box::pin(std::future::ready(Err(error)))
+            }
             Poll::Pending => {
                 let layers = Arc::clone(layers);
                 let mut queued = Unhandled::queued(&layers.watching, request.parts());
                 Box::pin(async move {
                     let ready = std::future::poll_fn(|cx| service.poll_ready(cx)).await;
+                    if let Err(error) = ready {
+                        queued.refused(&error);
+                        return Err(error);
+                    }
                     queued.reached();
-                    ready?;
                     let answer = service.call(request);
                     layers.give_back(service);
                     answer.await

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::stream;
 use quill::auth::{ApiKeyValidator, AuthLayer, Identity};
 use quill::log::RequestLogger;
 use quill::trace::Tracer;
-use quill::{Request, ServerBuilder};
+use quill::{Code, Error, Incoming, Request, ServerBuilder};
 use serde_json::Value;
 
 use crate::peer::Http1;
@@ -217,6 +218,64 @@ async fn what_becomes_no_call_has_a_line_that_it_cannot_break() {
         client.one(say(&"x".repeat(2000))).await.unwrap_err();
         let [line] = written.lines(&logger, 1).await.try_into().unwrap();
         assert_eq!(line["code"], "resource_exhausted", "{protocol:?}");
+    }
+}
+
+/// Lets a call wait for so many turns, and then is not ready at all.
+#[derive(Clone)]
+struct Closed<S> {
+    inner: S,
+    turns: u32,
+}
+
+impl<S: tower::Service<Request<Incoming>, Error = Error>> tower::Service<Request<Incoming>>
+    for Closed<S>
+{
+    type Response = S::Response;
+    type Error = Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        match self.turns.checked_sub(1) {
+            None => Poll::Ready(Err(Error::unavailable("closed"))),
+            Some(turns) => {
+                self.turns = turns;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> S::Future {
+        self.inner.call(request)
+    }
+}
+
+#[tokio::test]
+async fn what_a_layer_is_not_ready_for_has_a_line_and_is_counted_once() {
+    for turns in [0, 3] {
+        for protocol in PROTOCOLS {
+            let written = Written::default();
+            let logger = json(&written);
+            let logs = logger.clone();
+            let metrics = quill::metrics::MetricsCollector::new();
+            let closed = tower::layer::layer_fn(move |inner| Closed { inner, turns });
+            let served = serve_with(|builder| {
+                let builder = builder.request_logger(logs).metrics(&metrics);
+                builder.layer(closed)
+            })
+            .await;
+            let error = served.client(protocol).one(say("x")).await.unwrap_err();
+            assert_eq!(error.code(), Code::Unavailable, "{protocol:?}: {error}");
+            let [line] = written.lines(&logger, 1).await.try_into().unwrap();
+            assert_eq!(line["method"], "/probe.v1.ProbeService/One");
+            assert_eq!(line["code"], "unavailable", "{protocol:?}");
+            assert_eq!(line["error"], "closed", "{protocol:?}");
+            let text = metrics.prometheus();
+            let refused = text.lines().filter(|line| line.contains("unavailable"));
+            let refused = refused.map(|line| line.rsplit(' ').next().unwrap());
+            assert_eq!(refused.collect::<Vec<_>>(), ["1"], "{text}");
+        }
     }
 }
 

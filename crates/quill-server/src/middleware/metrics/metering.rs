@@ -118,6 +118,15 @@ impl Unhandled {
         }
     }
 
+    /// The layers refused it, and counted that.
+    pub(crate) fn refused(&mut self, error: &Error) {
+        if let Some(waiting) = self.0.take()
+            && let Some(mut observation) = waiting.observation
+        {
+            observation.fail(error);
+        }
+    }
+
     /// It ended with this error, unless the layers have it.
     pub(crate) fn ended(&mut self, error: &Error) {
         if let Some(mut waiting) = self.0.take() {
