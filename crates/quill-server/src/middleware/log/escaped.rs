@@ -41,7 +41,7 @@ impl fmt::Display for Escaped<'_> {
 /// Separators of lines, and what is not seen but changes how the rest is.
 fn is_format(letter: char) -> bool {
     matches!(letter,
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -64,6 +64,8 @@ mod tests {
         ] {
             let shown = escaped(text, usize::MAX);
             assert!(!shown.chars().any(char::is_control), "{shown}");
+            let turning = ['\u{61c}', '\u{200e}', '\u{200f}', '\u{202e}', '\u{2066}'];
+            assert!(!shown.contains(turning), "{shown}");
             let read: String = serde_json::from_str(&shown).unwrap();
             assert_eq!(read, text);
         }
