@@ -22,6 +22,9 @@ const SPANS_EVERY_DEFAULT: Duration = Duration::from_secs(5);
 const METRICS_EVERY_DEFAULT: Duration = Duration::from_secs(60);
 /// The shortest time between two requests of a kind.
 const EVERY_MIN: Duration = Duration::from_millis(10);
+/// The longest, a year: a clock can still add it.
+const EVERY_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const SPANS_MOST: usize = 1 << 20;
 /// How long a request and its retries may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What OTLP has tried again.
@@ -98,23 +101,25 @@ impl OtlpBuilder {
         self
     }
 
-    /// How often metrics are sent; 60 s unless set, 10 ms at least.
+    /// How often metrics are sent; 60 s unless set, 10 ms at least and a year at
+    /// most.
     pub fn metrics_every(mut self, interval: Duration) -> Self {
-        self.intervals.metrics = interval.max(EVERY_MIN);
+        self.intervals.metrics = interval.clamp(EVERY_MIN, EVERY_MAX);
         self
     }
 
     /// How often spans are sent, where 512 have not come together before; 5 s
-    /// unless set, 10 ms at least.
+    /// unless set, 10 ms at least and a year at most.
     pub fn spans_every(mut self, interval: Duration) -> Self {
-        self.intervals.spans = interval.max(EVERY_MIN);
+        self.intervals.spans = interval.clamp(EVERY_MIN, EVERY_MAX);
         self
     }
 
-    /// Most spans that wait to be sent; 2048 unless set, 1 at least. One takes some
-    /// 300 bytes, and up to 2 KiB with the text of an error and a `tracestate`.
+    /// Most spans that wait to be sent; 2048 unless set, 1 at least and 1,048,576 at
+    /// most. One takes some 300 bytes, and up to 2 KiB with the text of an error and a
+    /// `tracestate`.
     pub fn spans_max(mut self, spans: usize) -> Self {
-        self.spans_max = spans;
+        self.spans_max = spans.clamp(1, SPANS_MOST);
         self
     }
 
@@ -156,4 +161,21 @@ fn client(endpoint: &str) -> Result<QuillClient, ConnectError> {
         .timeout(TIMEOUT)
         .retry(retry)
         .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_far_too_much_is_the_most() {
+        let builder = OtlpBuilder::new("test".to_owned());
+        let builder = builder.spans_max(usize::MAX).spans_every(Duration::MAX);
+        let otlp = builder.metrics_every(Duration::MAX).start().unwrap();
+        // The task that sends answers: it is there.
+        tokio::time::pause();
+        let begun = tokio::time::Instant::now();
+        otlp.flush().await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
 }

@@ -37,9 +37,9 @@ pub(crate) struct Counts {
 }
 
 impl SpanQueue {
-    /// A queue of so many spans, one at least.
+    /// A queue of so many spans.
     pub(crate) fn new(spans_max: usize, counts: Arc<Counts>) -> (Self, Waiting) {
-        let (spans, waiting) = mpsc::channel(spans_max.max(1));
+        let (spans, waiting) = mpsc::channel(spans_max);
         let (flushes, asked) = mpsc::channel(1);
         let queue = Self {
             spans,

@@ -137,6 +137,18 @@ async fn a_shed_call_is_told_when_to_come_back_as_its_protocol_does() {
 }
 
 #[tokio::test]
+async fn a_time_to_come_back_is_a_day_at_most() {
+    let layer = ConcurrencyLimitLayer::new(0).retry_after(Duration::MAX);
+    let served = limited(layer).await;
+    for protocol in PROTOCOLS {
+        let error = served.client(protocol).one(say("x")).await.unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable, "{protocol:?}: {error}");
+        let hours = error.retry_after().expect("when to come back").as_secs() / 3600;
+        assert!((12..=36).contains(&hours), "{protocol:?}: {hours}");
+    }
+}
+
+#[tokio::test]
 async fn calls_wait_for_their_turn_and_no_more_than_may() {
     for protocol in PROTOCOLS {
         let metrics = MetricsCollector::new();

@@ -10,7 +10,7 @@ use tower_layer::Layer;
 use super::adaptive::AdaptiveLimit;
 use super::queue::{Priority, QueueLimits};
 use super::service::ConcurrencyLimitService;
-use super::settings::{Limits, Most, Settings};
+use super::settings::{Limits, Most, RETRY_AFTER_MAX, Settings};
 use crate::middleware::metrics::MetricsCollector;
 use crate::middleware::naming::{self, Named, method_path};
 
@@ -114,10 +114,10 @@ impl ConcurrencyLimitLayer {
     }
 
     /// When those who are refused are told to come back: between half and one and a half
-    /// of this, at random, so that they do not all come at once. 500 ms unless set.
+    /// of this, at random, so that they do not all come at once. 500 ms unless set, a day at most.
     #[must_use]
     pub fn retry_after(self, time: Duration) -> Self {
-        self.with(|settings| settings.retry_after = time)
+        self.with(|settings| settings.retry_after = time.min(RETRY_AFTER_MAX))
     }
 
     /// Names the limit in metrics; `calls` unless set.

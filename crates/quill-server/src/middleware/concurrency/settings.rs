@@ -16,6 +16,8 @@ use crate::middleware::naming::Named;
 /// when it is not well.
 const HEALTH: &str = "grpc.health.v1.Health";
 const RETRY_AFTER_DEFAULT: Duration = Duration::from_millis(500);
+/// The most that is told: half as much again can still be reckoned.
+pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) type Rank = Arc<dyn Fn(&RequestParts) -> Priority + Send + Sync>;
 
