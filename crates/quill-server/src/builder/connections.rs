@@ -39,7 +39,8 @@ impl<L> ServerBuilder<L> {
     }
 
     /// How long the calls of a connection that is too old may go on before they are cut
-    /// with it; as long as they take unless set.
+    /// with it; as long as they take unless set. A peer on HTTP/1.1 that makes no call
+    /// meanwhile is not told, and finds the connection closed.
     pub fn max_connection_age_grace(self, grace: Duration) -> Self {
         self.option(|options| options.max_connection_age_grace = Some(grace))
     }
