@@ -287,6 +287,17 @@ async fn an_adaptive_limit_shrinks_when_calls_are_too_late() {
         let error = client.one(ending("hang")).await.unwrap_err();
         assert_eq!(error.code(), Code::DeadlineExceeded);
         assert_eq!(gauge(&metrics, "limit"), 25, "{protocol:?}");
+        // Nor do callers who never end what they send.
+        let calls = (0..CALLS).map(|_| client.up(stream::pending()));
+        for answer in futures_util::future::join_all(calls).await {
+            let code = answer.unwrap_err().code();
+            assert_eq!(code, Code::DeadlineExceeded, "{protocol:?}");
+        }
+        eventually("they have ended", || {
+            gauge(&metrics, "in_flight_calls") == 0
+        })
+        .await;
+        assert_eq!(gauge(&metrics, "limit"), 25, "{protocol:?}");
         let calls = (0..CALLS).map(|_| client.one(ending("hang")));
         for answer in futures_util::future::join_all(calls).await {
             let code = answer.unwrap_err().code();
