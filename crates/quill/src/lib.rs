@@ -43,9 +43,9 @@ pub use futures_core::Stream;
 pub use quill_core::compression::Encoding;
 pub use quill_core::{
     BuffaCodec, BuffaViewCodec, CallContext, Cancellation, Code, Codec, CodecError, Deadline,
-    DecodeLimits, Detail, Error, ErrorDetail, Extensions, Format, HttpVersion, Idempotency,
-    Incoming, Metadata, MetadataError, Method, MethodKind, Peer, Pushback, RawCodec, Reply,
-    Request, RequestParts, Response, Streaming,
+    DecodeLimits, Detail, Draining, Error, ErrorDetail, Extensions, Format, HttpVersion,
+    Idempotency, Incoming, Metadata, MetadataError, Method, MethodKind, Peer, Pushback, RawCodec,
+    Reply, Request, RequestParts, Response, Streaming,
 };
 pub use quill_wire::Protocol;
 
