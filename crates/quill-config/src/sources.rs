@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -155,6 +156,28 @@ impl<T> Read<T> {
         ConfigError::new(place, key.to_owned(), message.to_string())
     }
 
+    /// What was said of a key, if it is within what is allowed.
+    ///
+    /// # Errors
+    /// It is not: also what is no number is within nothing.
+    pub fn bounded<V: PartialOrd + fmt::Debug>(
+        &self,
+        key: &str,
+        said: Option<V>,
+        allowed: impl RangeBounds<V>,
+    ) -> Result<Option<V>, ConfigError> {
+        match said {
+            Some(value) if !allowed.contains(&value) => {
+                let allowed = shown_range(&allowed);
+                Err(self.error(
+                    key,
+                    format!("{value:?} can't be used: allowed is {allowed}"),
+                ))
+            }
+            said => Ok(said),
+        }
+    }
+
     /// A path that a setting names: relative ones are from the file's folder.
     #[must_use]
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -179,6 +202,26 @@ impl<T> Read<T> {
             Place::Variable(name) => name.to_string(),
         }
     }
+}
+
+/// Bounds as people write them.
+fn shown_range<V: fmt::Debug>(range: &impl RangeBounds<V>) -> String {
+    let (start, end) = (range.start_bound(), range.end_bound());
+    if let (Bound::Included(least), Bound::Included(most)) = (start, end) {
+        return format!("{least:?} to {most:?}");
+    }
+    let least = match start {
+        Bound::Included(least) => Some(format!("{least:?} or more")),
+        Bound::Excluded(least) => Some(format!("more than {least:?}")),
+        Bound::Unbounded => None,
+    };
+    let most = match end {
+        Bound::Included(most) => Some(format!("up to {most:?}")),
+        Bound::Excluded(most) => Some(format!("less than {most:?}")),
+        Bound::Unbounded => None,
+    };
+    let parts: Vec<_> = least.into_iter().chain(most).collect();
+    parts.join(" and ")
 }
 
 impl<T: fmt::Debug> fmt::Debug for Read<T> {

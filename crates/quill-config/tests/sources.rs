@@ -1,6 +1,7 @@
 //! Settings as people write them, and what they are told.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Duration;
 
 use quill_config::{ConfigError, OrOff, Size, Sources, Time, keys};
@@ -235,6 +236,33 @@ fn an_error_found_later_has_its_place_too() {
         assert_eq!(read.error(key, "no").to_string(), expected);
     }
     assert_eq!(read.path("a.pem").to_str(), Some("a.pem"));
+}
+
+#[test]
+fn what_is_out_of_its_bounds_is_told_with_its_place() {
+    let read = Sources::text("a.yaml", FILE).read::<Settings>().unwrap();
+    let level = |said, allowed| read.bounded("limits.level", said, allowed);
+    assert_eq!(level(Some(3), 1..=3).unwrap(), Some(3));
+    assert_eq!(level(None, 1..=3).unwrap(), None);
+    assert_eq!(
+        level(Some(4), 1..=3).unwrap_err().to_string(),
+        "a.yaml:6: limits.level: 4 can't be used: allowed is 1 to 3"
+    );
+    let told = |bounds: (Bound<f64>, Bound<f64>)| {
+        let error = read.bounded("rates", Some(f64::NAN), bounds).unwrap_err();
+        error.message().to_owned()
+    };
+    for (bounds, allowed) in [
+        ((Bound::Included(1.0), Bound::Unbounded), "1.0 or more"),
+        (
+            (Bound::Excluded(0.0), Bound::Included(1.0)),
+            "more than 0.0 and up to 1.0",
+        ),
+        ((Bound::Unbounded, Bound::Excluded(2.0)), "less than 2.0"),
+    ] {
+        let expected = format!("NaN can't be used: allowed is {allowed}");
+        assert_eq!(told(bounds), expected);
+    }
 }
 
 #[test]

@@ -152,10 +152,7 @@ impl<L> ServerBuilder<L> {
         let read = &config.0;
         let settings = &read.value;
         let mut builder = self;
-        if let Some(cores) = settings.per_core {
-            if cores == 0 {
-                return Err(read.error("per_core", "0 can't be used: allowed is 1 or more"));
-            }
+        if let Some(cores) = read.bounded("per_core", settings.per_core, 1..)? {
             builder = builder.per_core(cores);
         }
         if let Some(limit) = settings.drain_limit {
@@ -180,7 +177,7 @@ impl<L> ServerBuilder<L> {
         let mut collector = None;
         if let Some(metrics) = &settings.metrics {
             collector = Some(builder.collector_or_new());
-            builder = metrics.apply(builder);
+            builder = metrics.apply(builder, read)?;
         }
         let layers = layers::layers(read, collector.as_ref())?;
         let is_needed = !layers.is_empty();
