@@ -152,7 +152,7 @@ impl ClientBuilder {
             builder = builder.transport(settings.transport.options(read)?);
         }
         if let Some(balance) = &settings.balance {
-            builder = builder.balance(balance.balance());
+            builder = builder.balance(balance.balance(read)?);
         }
         if let Some(path) = &settings.token_file {
             builder = builder.tokens(layers::tokens(read.path(path)));
@@ -199,7 +199,7 @@ impl Settings {
         if let Some(enabled) = self.use_get {
             builder = builder.use_get(enabled);
         }
-        if let Some(messages) = self.credits {
+        if let Some(messages) = read.bounded("credits", self.credits, 1..)? {
             builder = builder.credits(messages);
         }
         if let Some(size) = self.receive_bytes_max {
@@ -221,11 +221,7 @@ impl Compression {
         if let Some(enabled) = self.enabled {
             builder = builder.enable_compression(enabled);
         }
-        if let Some(level) = self.level {
-            if !(1..=22).contains(&level) {
-                let wrong = format!("{level} can't be used: allowed is 1 (fastest) to 22");
-                return Err(read.error("compression.level", wrong));
-            }
+        if let Some(level) = read.bounded("compression.level", self.level, 1..=22)? {
             builder = builder.compression_level(level);
         }
         if let Some(size) = self.bytes_min {

@@ -6,6 +6,8 @@ mod replay;
 mod service;
 
 pub use budget::RetryBudget;
+#[cfg(feature = "config")]
+pub(crate) use budget::TOKENS_MAX;
 pub(crate) use policy::may_repeat;
 pub use policy::{RetryLayer, RetryPolicy};
 pub use service::Retry;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Tokens are counted in thousandths (gRPC proposal A6, "Throttling").
 const UNIT: u32 = 1000;
-const TOKENS_MAX: u32 = 1_000_000;
+pub(crate) const TOKENS_MAX: u32 = 1_000_000;
 
 /// A bucket of tokens that retries are paid from: a call that fails takes one,
 /// a call that succeeds brings a fraction of one back, and while half or less of
