@@ -17,6 +17,8 @@ pub(crate) use balancer::{Balanced, Balancer};
 #[cfg(feature = "config")]
 pub(crate) use keeper::RESOLVE_PAUSE;
 pub(crate) use kept::Failure;
+#[cfg(feature = "config")]
+pub(crate) use settings::RECONNECT_DEFAULT;
 pub(crate) use source::Source;
 
 /// How often servers are looked at, at most.

@@ -86,6 +86,26 @@ fn a_value_out_of_its_bounds_is_told_with_its_line() {
 }
 
 #[test]
+fn each_part_of_a_section_may_be_said_alone() {
+    for yaml in [
+        "retry: {backoff: {initial: 2s}}",
+        "retry: {backoff: {max: 50ms}}",
+        "retry: {backoff: {multiplier: 3}}",
+        "retry: {budget: {tokens_max: 7}}",
+        "retry: {budget: {ratio: 0.5}}",
+        "balance: {reconnect: {initial: 30s}}",
+        "balance: {reconnect: {}}",
+    ] {
+        let config = ClientConfig::parse("a.yaml", yaml).unwrap();
+        assert!(QuillClient::builder().configure(&config).is_ok(), "{yaml}");
+    }
+    assert_eq!(
+        refused("retry: {backoff: {initial: 3s}}"),
+        "a.yaml:1: retry.backoff.initial: 3s can't be used: allowed is up to 2s"
+    );
+}
+
+#[test]
 fn what_is_within_its_bounds_is_taken() {
     let yaml = "
 credits: 1

@@ -6,7 +6,9 @@ use serde::Deserialize;
 use super::Settings;
 
 use crate::backoff::Backoff;
-use crate::balance::{Balance, HealthCheck, INTERVAL_MIN, Outliers, RESOLVE_PAUSE};
+use crate::balance::{
+    Balance, HealthCheck, INTERVAL_MIN, Outliers, RECONNECT_DEFAULT, RESOLVE_PAUSE,
+};
 
 /// As [`Balance`] has it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -29,26 +31,28 @@ enum Policy {
 }
 
 /// As [`Backoff`] has it.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Pauses {
-    initial: Time,
-    max: Time,
+    initial: Option<Time>,
+    max: Option<Time>,
     multiplier: Option<f64>,
 }
 
 impl Pauses {
-    /// `at` is its key.
-    pub(super) fn backoff(self, at: &str, read: &Read<Settings>) -> Result<Backoff, ConfigError> {
-        let max = self.max.duration();
-        let initial = self.initial.duration();
-        read.bounded(&format!("{at}.initial"), Some(initial), ..=max)?;
-        let backoff = Backoff::new(initial, max);
+    /// `at` is its key; what is not said is as `unsaid` has it.
+    pub(super) fn backoff(
+        self,
+        at: &str,
+        unsaid: Backoff,
+        read: &Read<Settings>,
+    ) -> Result<Backoff, ConfigError> {
+        let max = self.max.map_or(unsaid.max, Time::duration);
+        let initial = self.initial.map(Time::duration);
+        let initial = read.bounded(&format!("{at}.initial"), initial, ..=max)?;
+        let backoff = Backoff::new(initial.unwrap_or(unsaid.initial.min(max)), max);
         let multiplier = read.bounded(&format!("{at}.multiplier"), self.multiplier, 1.0..)?;
-        Ok(match multiplier {
-            Some(multiplier) => backoff.multiplier(multiplier),
-            None => backoff,
-        })
+        Ok(backoff.multiplier(multiplier.unwrap_or(unsaid.multiplier)))
     }
 }
 
@@ -135,7 +139,8 @@ impl BalanceSection {
             balance = balance.resolve_every(interval);
         }
         if let Some(pauses) = self.reconnect {
-            balance = balance.reconnect(pauses.backoff("balance.reconnect", read)?);
+            balance =
+                balance.reconnect(pauses.backoff("balance.reconnect", RECONNECT_DEFAULT, read)?);
         }
         if self.wait_for_ready {
             balance = balance.wait_for_ready();

@@ -15,7 +15,10 @@ use crate::breaker::CircuitBreaker;
 use crate::builder::ClientBuilder;
 use crate::hedge::Hedge;
 use crate::rate_limit::RateLimit;
-use crate::retry::{RetryBudget, RetryLayer, RetryPolicy, TOKENS_MAX};
+use crate::retry::{
+    BACKOFF_DEFAULT, RATIO_DEFAULT, RetryBudget, RetryLayer, RetryPolicy, TOKENS_DEFAULT,
+    TOKENS_MAX,
+};
 use crate::token::{Token, Tokens};
 
 /// As [`RetryPolicy`] and [`RetryLayer`] have it.
@@ -30,11 +33,11 @@ pub(super) struct Retry {
 }
 
 /// As [`RetryBudget`] has it.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct Budget {
-    tokens_max: u32,
-    ratio: f64,
+    tokens_max: Option<u32>,
+    ratio: Option<f64>,
 }
 
 /// As [`Hedge`] has it.
@@ -115,7 +118,7 @@ impl Retry {
             policy = policy.attempts_max(attempts);
         }
         if let Some(pauses) = self.backoff {
-            policy = policy.backoff(pauses.backoff("retry.backoff", read)?);
+            policy = policy.backoff(pauses.backoff("retry.backoff", BACKOFF_DEFAULT, read)?);
         }
         if !self.codes.is_empty() {
             policy = policy.codes(codes(&self.codes, "retry.codes", read)?);
@@ -133,10 +136,12 @@ impl Retry {
 
 impl Budget {
     fn budget(self, read: &Read<Settings>) -> Result<RetryBudget, ConfigError> {
-        let (tokens, ratio) = (self.tokens_max, self.ratio);
-        read.bounded("retry.budget.tokens_max", Some(tokens), 1..=TOKENS_MAX)?;
-        read.bounded("retry.budget.ratio", Some(ratio), 0.001..=1.0)?;
-        Ok(RetryBudget::new(tokens, ratio))
+        let tokens = read.bounded("retry.budget.tokens_max", self.tokens_max, 1..=TOKENS_MAX)?;
+        let ratio = read.bounded("retry.budget.ratio", self.ratio, 0.001..=1.0)?;
+        Ok(RetryBudget::new(
+            tokens.unwrap_or(TOKENS_DEFAULT),
+            ratio.unwrap_or(RATIO_DEFAULT),
+        ))
     }
 }
 
