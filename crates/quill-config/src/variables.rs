@@ -30,6 +30,10 @@ pub(crate) fn overlay(
     let place = Place::Variable(Arc::from(variable));
     let key = name.to_ascii_lowercase();
     let steps: Vec<&str> = key.split(NESTED).collect();
+    if value.is_empty() {
+        remove(settings, &steps);
+        return Ok(());
+    }
     let value = if value.starts_with(['[', '{']) {
         let read = Node::yaml(value).map_err(|error| {
             let wrong = format!(
@@ -40,12 +44,8 @@ pub(crate) fn overlay(
         })?;
         read.moved_to(&place)
     } else {
-        let value = match value {
-            "" => Value::Null,
-            value => Value::Raw(value.to_owned()),
-        };
         Node {
-            value,
+            value: Value::Raw(value.to_owned()),
             place: place.clone(),
         }
     };
@@ -58,6 +58,20 @@ pub(crate) fn first_line(error: &serde_saphyr::Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     line.trim_start_matches("error: ").to_owned()
+}
+
+/// Takes a key away, if it is there.
+fn remove(node: &mut Node, steps: &[&str]) {
+    let (Value::Map(entries), Some((step, rest))) = (&mut node.value, steps.split_first()) else {
+        return;
+    };
+    let Some(at) = entries.iter().position(|(key, _)| key == step) else {
+        return;
+    };
+    match rest {
+        [] => drop(entries.remove(at)),
+        rest => remove(&mut entries[at].1, rest),
+    }
 }
 
 fn put(node: &mut Node, steps: &[&str], value: Node, place: &Place) {

@@ -124,6 +124,25 @@ fn variables_win_over_the_file() {
 }
 
 #[test]
+fn an_empty_variable_takes_its_key_out_of_the_file() {
+    let empty = [
+        ("A_LISTEN", ""),
+        ("A_LIMITS__IS_STRICT", ""),
+        ("A_LIMITS__LEVEL", ""),
+        ("A_RATES", ""),
+        ("A_METHODS", ""),
+        ("A_ORIGINS__NOWHERE", ""),
+        ("A_MODE", ""),
+    ];
+    let settings = read(FILE, &empty).unwrap();
+    let expected = "limits: {body: 4MiB, idle: off}\norigins: [https://a.example, '*']";
+    assert_eq!(settings, read(expected, &[]).unwrap());
+    assert_eq!(read("", &empty).unwrap(), Settings::default());
+    let without = read(FILE, &[("A_LIMITS", "")]).unwrap();
+    assert_eq!(without.limits, Limits::default());
+}
+
+#[test]
 fn what_is_wrong_is_said_with_its_place_and_key() {
     for (text, expected) in [
         (
