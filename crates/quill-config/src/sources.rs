@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 
 use crate::error::ConfigError;
+use crate::keys::keys;
 use crate::node::{Node, Place};
 use crate::reader::Reader;
-use crate::variables::{first_line, overlay};
+use crate::variables::{first_line, is_of_kubernetes, overlay};
 
 /// Most bytes of the file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -67,8 +68,8 @@ impl Sources {
     /// itself, and an empty one takes the key out of the file.
     ///
     /// A variable of that prefix that is no key is refused as one of the file is; but
-    /// those that Kubernetes makes for a service of that name (`APP_PORT`,
-    /// `APP_SERVICE_HOST`…) are passed over.
+    /// those that Kubernetes makes for a service of that name, or of one that begins so
+    /// (`APP_PORT`, `APP_CANARY_SERVICE_HOST`…), are passed over.
     #[must_use]
     pub fn with_variables<N: Into<OsString>, V: Into<OsString>>(
         mut self,
@@ -100,7 +101,8 @@ impl Sources {
     ///
     /// # Errors
     /// The file is no YAML, or the first key that is not known or not well.
-    pub fn read<T: DeserializeOwned>(self) -> Result<Read<T>, ConfigError> {
+    pub fn read<T: DeserializeOwned>(mut self) -> Result<Read<T>, ConfigError> {
+        self.pass_over_kubernetes::<T>();
         let settings = self.settings()?;
         let read = Read {
             value: (),
@@ -111,6 +113,19 @@ impl Sources {
         let value = T::deserialize(Reader::new(&read.settings));
         let value = value.map_err(|fault| fault.told::<T>(&read))?;
         Ok(read.map(|()| value))
+    }
+
+    /// Leaves out the variables that Kubernetes made, but for those that are keys.
+    fn pass_over_kubernetes<T: DeserializeOwned>(&mut self) {
+        let prefix = &self.prefix;
+        let is_made = |name: &str| name.strip_prefix(prefix).is_some_and(is_of_kubernetes);
+        if !self.variables.iter().any(|(name, _)| is_made(name)) {
+            return;
+        }
+        let keys = keys::<T>();
+        let own: Vec<_> = keys.iter().filter_map(|key| key.variable(prefix)).collect();
+        self.variables
+            .retain(|(name, _)| !is_made(name) || own.contains(name));
     }
 
     fn settings(&self) -> Result<Node, ConfigError> {

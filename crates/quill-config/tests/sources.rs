@@ -123,6 +123,36 @@ fn variables_win_over_the_file() {
     assert_eq!(alone.limits.level, Some(9));
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Socket {
+    port: Option<u16>,
+    peer_port: Option<u16>,
+}
+
+#[test]
+fn what_kubernetes_makes_of_services_is_passed_over() {
+    let made = [
+        ("A_SERVICE_HOST", "10.0.0.1"),
+        ("A_SERVICE_PORT_HTTP", "80"),
+        ("A_PORT", "tcp://10.0.0.1:80"),
+        ("A_PORT_80_TCP_ADDR", "10.0.0.1"),
+        ("A_CANARY_SERVICE_HOST", "10.0.0.1"),
+        ("A_CANARY_SERVICE_PORT", "80"),
+        ("A_CANARY_SERVICE_PORT_HTTP", "80"),
+        ("A_CANARY_PORT", "tcp://10.0.0.1:80"),
+        ("A_CANARY_PORT_80_TCP", "tcp://10.0.0.1:80"),
+    ];
+    assert_eq!(read("", &made).unwrap(), Settings::default());
+    for name in ["A_SERVICE_HOTS", "A_PORTS", "A_PORT_A_B", "A_LIMITS__PORT"] {
+        let error = told("", &[(name, "1")]);
+        assert!(error.contains("there is no such key"), "{name}: {error}");
+    }
+    let own = Sources::new().with_variables("A_", [("A_PORT", "1"), ("A_PEER_PORT", "2")]);
+    let own = own.read::<Socket>().unwrap().value;
+    assert_eq!((own.port, own.peer_port), (Some(1), Some(2)));
+}
+
 #[test]
 fn an_empty_variable_takes_its_key_out_of_the_file() {
     let empty = [
