@@ -122,3 +122,16 @@ circuit_breaker: {failure_ratio: 1, calls_min: 1}
     let config = ClientConfig::parse("a.yaml", yaml).unwrap();
     assert!(QuillClient::builder().configure(&config).is_ok());
 }
+
+#[test]
+fn no_secret_is_shown() {
+    let config = ClientConfig::parse("a.yaml", "metadata: {x-team: hunter2}").unwrap();
+    let shown = format!("{config:?}");
+    assert!(
+        shown.contains("x-team") && !shown.contains("hunter2"),
+        "{shown}"
+    );
+    let error = ClientConfig::parse("a.yaml", "base_url: https://u:hunter2@a").unwrap_err();
+    assert_eq!(error.key(), "base_url");
+    assert!(!error.to_string().contains("hunter2"), "{error}");
+}

@@ -193,6 +193,20 @@ impl<T> Read<T> {
         }
     }
 
+    /// Refuses an address with a login in it: settings are shown, and secrets are in files.
+    ///
+    /// # Errors
+    /// It has an `@`; the error does not show it.
+    pub fn without_login(&self, key: &str, address: &str) -> Result<(), ConfigError> {
+        // The name of a socket's file may have one.
+        if address.starts_with("unix:") || !address.contains('@') {
+            return Ok(());
+        }
+        let wrong = "an address with a name or a password before an @ can't be used: \
+                     settings hold no secrets (in a path, write %40)";
+        Err(self.error(key, wrong))
+    }
+
     /// A path that a setting names: relative ones are from the file's folder.
     #[must_use]
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {

@@ -315,6 +315,26 @@ fn what_is_out_of_its_bounds_is_told_with_its_place() {
 }
 
 #[test]
+fn an_address_with_a_login_is_refused_and_not_shown() {
+    let read = Sources::text("a.yaml", FILE).read::<Settings>().unwrap();
+    for well in ["http://a:1,b:2", "redis://a", "unix:/run/a@1.sock"] {
+        read.without_login("listen", well).unwrap();
+    }
+    for wrong in [
+        "redis://:hunter2@a",
+        "a,http://u:hunter2@b/c",
+        "u:hunter2@a",
+    ] {
+        let error = read.without_login("listen", wrong).unwrap_err().to_string();
+        assert!(
+            error.starts_with("a.yaml:2: listen: an address with"),
+            "{error}"
+        );
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
 fn the_keys_of_a_type_are_known() {
     let keys = keys::<Settings>();
     let named: Vec<_> = keys

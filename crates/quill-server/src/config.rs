@@ -105,6 +105,13 @@ impl ServerConfig {
 
     fn read(sources: Sources) -> Result<Self, ConfigError> {
         let config = Self(sources.read()?);
+        let (read, settings) = (&config.0, &config.0.value);
+        if let Some(redis) = &settings.redis {
+            redis.check_logins(read)?;
+        }
+        if let Some(auth) = &settings.auth {
+            auth.check_logins(read)?;
+        }
         match is_address(config.listen()) {
             true => Ok(config),
             false => {

@@ -113,3 +113,20 @@ concurrency_limits:
     let builder = Server::builder().configure(&config).unwrap();
     builder.check().unwrap();
 }
+
+#[test]
+fn an_address_with_a_password_is_refused_when_it_is_read() {
+    for (yaml, key) in [
+        ("redis: {url: 'redis://:hunter2@a'}", "redis.url"),
+        ("redis: {cluster: [a, 'u:hunter2@b']}", "redis.cluster[1]"),
+        ("redis: {sentinels: ['u:hunter2@b']}", "redis.sentinels[0]"),
+        (
+            "auth: {jwt: {jwks_url: 'https://u:hunter2@a/jwks'}}",
+            "auth.jwt.jwks_url",
+        ),
+    ] {
+        let error = ServerConfig::parse("a.yaml", yaml).unwrap_err();
+        assert_eq!(error.key(), key);
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
