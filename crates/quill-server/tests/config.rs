@@ -2,6 +2,8 @@
 
 #![cfg(feature = "config")]
 
+use std::time::Duration;
+
 use quill_server::{Server, ServerConfig};
 
 /// What is wrong with settings, when they are read or put into a builder.
@@ -128,5 +130,20 @@ fn an_address_with_a_password_is_refused_when_it_is_read() {
         let error = ServerConfig::parse("a.yaml", yaml).unwrap_err();
         assert_eq!(error.key(), key);
         assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn files_are_not_read_again_without_tls() {
+    let builder = || Server::builder().tls_reload_every(Duration::from_secs(60));
+    let told = [
+        builder().check().unwrap_err().to_string(),
+        builder().into_http_service().unwrap_err().to_string(),
+    ];
+    for error in told {
+        assert!(
+            error.contains("tls_reload_every has no effect without tls"),
+            "{error}"
+        );
     }
 }
