@@ -13,9 +13,9 @@ const JITTER: f64 = 0.2;
 /// a fifth both ways.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
-    initial: Duration,
-    max: Duration,
-    multiplier: f64,
+    pub(crate) initial: Duration,
+    pub(crate) max: Duration,
+    pub(crate) multiplier: f64,
 }
 
 impl Backoff {

@@ -14,5 +14,12 @@ pub use outlier::Outliers;
 pub use settings::Balance;
 
 pub(crate) use balancer::{Balanced, Balancer};
+#[cfg(feature = "config")]
+pub(crate) use keeper::RESOLVE_PAUSE;
 pub(crate) use kept::Failure;
+#[cfg(feature = "config")]
+pub(crate) use settings::RECONNECT_DEFAULT;
 pub(crate) use source::Source;
+
+/// How often servers are looked at, at most.
+pub(crate) const INTERVAL_MIN: std::time::Duration = std::time::Duration::from_millis(10);

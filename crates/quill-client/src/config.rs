@@ -55,7 +55,7 @@ struct Settings {
     receive_bytes_max: Option<Size>,
     send_bytes_max: Option<Size>,
     compression: Compression,
-    metadata: BTreeMap<String, String>,
+    metadata: Sent,
     token_file: Option<PathBuf>,
     tls: Option<tls::Tls>,
     transport: connections::Transport,
@@ -64,6 +64,17 @@ struct Settings {
     hedge: Option<layers::HedgeSection>,
     circuit_breaker: Option<layers::Breaker>,
     rate_limit: Option<layers::Rate>,
+}
+
+/// What is sent with each call. Its values may be secrets, and are not shown.
+#[derive(Clone, Default, Deserialize)]
+#[serde(transparent)]
+struct Sent(BTreeMap<String, String>);
+
+impl fmt::Debug for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -97,8 +108,7 @@ impl ClientConfig {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn load_with(path: impl AsRef<Path>, prefix: &str) -> Result<Self, ConfigError> {
-        let sources = Sources::file(path)?.with_environment(prefix);
-        sources.read().map(Self)
+        Self::read(Sources::file(path)?.with_environment(prefix))
     }
 
     /// Reads YAML without the environment; errors call it `name`.
@@ -106,7 +116,16 @@ impl ClientConfig {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn parse(name: &str, yaml: &str) -> Result<Self, ConfigError> {
-        Sources::text(name, yaml).read().map(Self)
+        Self::read(Sources::text(name, yaml))
+    }
+
+    fn read(sources: Sources) -> Result<Self, ConfigError> {
+        let config = Self(sources.read()?);
+        let read = &config.0;
+        if let Some(url) = &read.value.base_url {
+            read.without_login("base_url", url)?;
+        }
+        Ok(config)
     }
 
     /// All keys that there are, each with the environment variable that sets it; `None`
@@ -140,7 +159,7 @@ impl ClientBuilder {
         let settings = &read.value;
         let mut builder = settings.calls(self, read)?;
         builder = settings.compression.apply(builder, read)?;
-        for (name, value) in &settings.metadata {
+        for (name, value) in &settings.metadata.0 {
             let sent = Metadata::new().append(name, value);
             sent.map_err(|error| read.error("metadata", error))?;
             builder = builder.metadata(name, value);
@@ -152,7 +171,7 @@ impl ClientBuilder {
             builder = builder.transport(settings.transport.options(read)?);
         }
         if let Some(balance) = &settings.balance {
-            builder = builder.balance(balance.balance());
+            builder = builder.balance(balance.balance(read)?);
         }
         if let Some(path) = &settings.token_file {
             builder = builder.tokens(layers::tokens(read.path(path)));
@@ -199,7 +218,7 @@ impl Settings {
         if let Some(enabled) = self.use_get {
             builder = builder.use_get(enabled);
         }
-        if let Some(messages) = self.credits {
+        if let Some(messages) = read.bounded("credits", self.credits, 1..)? {
             builder = builder.credits(messages);
         }
         if let Some(size) = self.receive_bytes_max {
@@ -221,11 +240,7 @@ impl Compression {
         if let Some(enabled) = self.enabled {
             builder = builder.enable_compression(enabled);
         }
-        if let Some(level) = self.level {
-            if !(1..=22).contains(&level) {
-                let wrong = format!("{level} can't be used: allowed is 1 (fastest) to 22");
-                return Err(read.error("compression.level", wrong));
-            }
+        if let Some(level) = read.bounded("compression.level", self.level, 1..=22)? {
             builder = builder.compression_level(level);
         }
         if let Some(size) = self.bytes_min {

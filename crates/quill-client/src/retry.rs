@@ -6,6 +6,10 @@ mod replay;
 mod service;
 
 pub use budget::RetryBudget;
+#[cfg(feature = "config")]
+pub(crate) use budget::{RATIO_DEFAULT, TOKENS_DEFAULT, TOKENS_MAX};
+#[cfg(feature = "config")]
+pub(crate) use policy::BACKOFF_DEFAULT;
 pub(crate) use policy::may_repeat;
 pub use policy::{RetryLayer, RetryPolicy};
 pub use service::Retry;

@@ -2,14 +2,16 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
 use crate::error::ConfigError;
+use crate::keys::keys;
 use crate::node::{Node, Place};
 use crate::reader::Reader;
-use crate::variables::{first_line, overlay};
+use crate::variables::{first_line, is_of_kubernetes, overlay};
 
 /// Most bytes of the file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -66,8 +68,8 @@ impl Sources {
     /// itself, and an empty one takes the key out of the file.
     ///
     /// A variable of that prefix that is no key is refused as one of the file is; but
-    /// those that Kubernetes makes for a service of that name (`APP_PORT`,
-    /// `APP_SERVICE_HOST`…) are passed over.
+    /// those that Kubernetes makes for a service of that name, or of one that begins so
+    /// (`APP_PORT`, `APP_CANARY_SERVICE_HOST`…), are passed over.
     #[must_use]
     pub fn with_variables<N: Into<OsString>, V: Into<OsString>>(
         mut self,
@@ -99,7 +101,8 @@ impl Sources {
     ///
     /// # Errors
     /// The file is no YAML, or the first key that is not known or not well.
-    pub fn read<T: DeserializeOwned>(self) -> Result<Read<T>, ConfigError> {
+    pub fn read<T: DeserializeOwned>(mut self) -> Result<Read<T>, ConfigError> {
+        self.pass_over_kubernetes::<T>();
         let settings = self.settings()?;
         let read = Read {
             value: (),
@@ -110,6 +113,19 @@ impl Sources {
         let value = T::deserialize(Reader::new(&read.settings));
         let value = value.map_err(|fault| fault.told::<T>(&read))?;
         Ok(read.map(|()| value))
+    }
+
+    /// Leaves out the variables that Kubernetes made, but for those that are keys.
+    fn pass_over_kubernetes<T: DeserializeOwned>(&mut self) {
+        let prefix = &self.prefix;
+        let is_made = |name: &str| name.strip_prefix(prefix).is_some_and(is_of_kubernetes);
+        if !self.variables.iter().any(|(name, _)| is_made(name)) {
+            return;
+        }
+        let keys = keys::<T>();
+        let own: Vec<_> = keys.iter().filter_map(|key| key.variable(prefix)).collect();
+        self.variables
+            .retain(|(name, _)| !is_made(name) || own.contains(name));
     }
 
     fn settings(&self) -> Result<Node, ConfigError> {
@@ -155,6 +171,42 @@ impl<T> Read<T> {
         ConfigError::new(place, key.to_owned(), message.to_string())
     }
 
+    /// What was said of a key, if it is within what is allowed.
+    ///
+    /// # Errors
+    /// It is not: also what is no number is within nothing.
+    pub fn bounded<V: PartialOrd + fmt::Debug>(
+        &self,
+        key: &str,
+        said: Option<V>,
+        allowed: impl RangeBounds<V>,
+    ) -> Result<Option<V>, ConfigError> {
+        match said {
+            Some(value) if !allowed.contains(&value) => {
+                let allowed = shown_range(&allowed);
+                Err(self.error(
+                    key,
+                    format!("{value:?} can't be used: allowed is {allowed}"),
+                ))
+            }
+            said => Ok(said),
+        }
+    }
+
+    /// Refuses an address with a login in it: settings are shown, and secrets are in files.
+    ///
+    /// # Errors
+    /// It has an `@`; the error does not show it.
+    pub fn without_login(&self, key: &str, address: &str) -> Result<(), ConfigError> {
+        // The name of a socket's file may have one.
+        if address.starts_with("unix:") || !address.contains('@') {
+            return Ok(());
+        }
+        let wrong = "an address with a name or a password before an @ can't be used: \
+                     settings hold no secrets (in a path, write %40)";
+        Err(self.error(key, wrong))
+    }
+
     /// A path that a setting names: relative ones are from the file's folder.
     #[must_use]
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -179,6 +231,26 @@ impl<T> Read<T> {
             Place::Variable(name) => name.to_string(),
         }
     }
+}
+
+/// Bounds as people write them.
+fn shown_range<V: fmt::Debug>(range: &impl RangeBounds<V>) -> String {
+    let (start, end) = (range.start_bound(), range.end_bound());
+    if let (Bound::Included(least), Bound::Included(most)) = (start, end) {
+        return format!("{least:?} to {most:?}");
+    }
+    let least = match start {
+        Bound::Included(least) => Some(format!("{least:?} or more")),
+        Bound::Excluded(least) => Some(format!("more than {least:?}")),
+        Bound::Unbounded => None,
+    };
+    let most = match end {
+        Bound::Included(most) => Some(format!("up to {most:?}")),
+        Bound::Excluded(most) => Some(format!("less than {most:?}")),
+        Bound::Unbounded => None,
+    };
+    let parts: Vec<_> = least.into_iter().chain(most).collect();
+    parts.join(" and ")
 }
 
 impl<T: fmt::Debug> fmt::Debug for Read<T> {

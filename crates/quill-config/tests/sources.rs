@@ -1,6 +1,7 @@
 //! Settings as people write them, and what they are told.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Duration;
 
 use quill_config::{ConfigError, OrOff, Size, Sources, Time, keys};
@@ -122,6 +123,55 @@ fn variables_win_over_the_file() {
     assert_eq!(alone.limits.level, Some(9));
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Socket {
+    port: Option<u16>,
+    peer_port: Option<u16>,
+}
+
+#[test]
+fn what_kubernetes_makes_of_services_is_passed_over() {
+    let made = [
+        ("A_SERVICE_HOST", "10.0.0.1"),
+        ("A_SERVICE_PORT_HTTP", "80"),
+        ("A_PORT", "tcp://10.0.0.1:80"),
+        ("A_PORT_80_TCP_ADDR", "10.0.0.1"),
+        ("A_CANARY_SERVICE_HOST", "10.0.0.1"),
+        ("A_CANARY_SERVICE_PORT", "80"),
+        ("A_CANARY_SERVICE_PORT_HTTP", "80"),
+        ("A_CANARY_PORT", "tcp://10.0.0.1:80"),
+        ("A_CANARY_PORT_80_TCP", "tcp://10.0.0.1:80"),
+    ];
+    assert_eq!(read("", &made).unwrap(), Settings::default());
+    for name in ["A_SERVICE_HOTS", "A_PORTS", "A_PORT_A_B", "A_LIMITS__PORT"] {
+        let error = told("", &[(name, "1")]);
+        assert!(error.contains("there is no such key"), "{name}: {error}");
+    }
+    let own = Sources::new().with_variables("A_", [("A_PORT", "1"), ("A_PEER_PORT", "2")]);
+    let own = own.read::<Socket>().unwrap().value;
+    assert_eq!((own.port, own.peer_port), (Some(1), Some(2)));
+}
+
+#[test]
+fn an_empty_variable_takes_its_key_out_of_the_file() {
+    let empty = [
+        ("A_LISTEN", ""),
+        ("A_LIMITS__IS_STRICT", ""),
+        ("A_LIMITS__LEVEL", ""),
+        ("A_RATES", ""),
+        ("A_METHODS", ""),
+        ("A_ORIGINS__NOWHERE", ""),
+        ("A_MODE", ""),
+    ];
+    let settings = read(FILE, &empty).unwrap();
+    let expected = "limits: {body: 4MiB, idle: off}\norigins: [https://a.example, '*']";
+    assert_eq!(settings, read(expected, &[]).unwrap());
+    assert_eq!(read("", &empty).unwrap(), Settings::default());
+    let without = read(FILE, &[("A_LIMITS", "")]).unwrap();
+    assert_eq!(without.limits, Limits::default());
+}
+
 #[test]
 fn what_is_wrong_is_said_with_its_place_and_key() {
     for (text, expected) in [
@@ -235,6 +285,53 @@ fn an_error_found_later_has_its_place_too() {
         assert_eq!(read.error(key, "no").to_string(), expected);
     }
     assert_eq!(read.path("a.pem").to_str(), Some("a.pem"));
+}
+
+#[test]
+fn what_is_out_of_its_bounds_is_told_with_its_place() {
+    let read = Sources::text("a.yaml", FILE).read::<Settings>().unwrap();
+    let level = |said, allowed| read.bounded("limits.level", said, allowed);
+    assert_eq!(level(Some(3), 1..=3).unwrap(), Some(3));
+    assert_eq!(level(None, 1..=3).unwrap(), None);
+    assert_eq!(
+        level(Some(4), 1..=3).unwrap_err().to_string(),
+        "a.yaml:6: limits.level: 4 can't be used: allowed is 1 to 3"
+    );
+    let told = |bounds: (Bound<f64>, Bound<f64>)| {
+        let error = read.bounded("rates", Some(f64::NAN), bounds).unwrap_err();
+        error.message().to_owned()
+    };
+    for (bounds, allowed) in [
+        ((Bound::Included(1.0), Bound::Unbounded), "1.0 or more"),
+        (
+            (Bound::Excluded(0.0), Bound::Included(1.0)),
+            "more than 0.0 and up to 1.0",
+        ),
+        ((Bound::Unbounded, Bound::Excluded(2.0)), "less than 2.0"),
+    ] {
+        let expected = format!("NaN can't be used: allowed is {allowed}");
+        assert_eq!(told(bounds), expected);
+    }
+}
+
+#[test]
+fn an_address_with_a_login_is_refused_and_not_shown() {
+    let read = Sources::text("a.yaml", FILE).read::<Settings>().unwrap();
+    for well in ["http://a:1,b:2", "redis://a", "unix:/run/a@1.sock"] {
+        read.without_login("listen", well).unwrap();
+    }
+    for wrong in [
+        "redis://:hunter2@a",
+        "a,http://u:hunter2@b/c",
+        "u:hunter2@a",
+    ] {
+        let error = read.without_login("listen", wrong).unwrap_err().to_string();
+        assert!(
+            error.starts_with("a.yaml:2: listen: an address with"),
+            "{error}"
+        );
+        assert!(!error.contains("hunter2"), "{error}");
+    }
 }
 
 #[test]

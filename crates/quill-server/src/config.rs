@@ -105,6 +105,13 @@ impl ServerConfig {
 
     fn read(sources: Sources) -> Result<Self, ConfigError> {
         let config = Self(sources.read()?);
+        let (read, settings) = (&config.0, &config.0.value);
+        if let Some(redis) = &settings.redis {
+            redis.check_logins(read)?;
+        }
+        if let Some(auth) = &settings.auth {
+            auth.check_logins(read)?;
+        }
         match is_address(config.listen()) {
             true => Ok(config),
             false => {
@@ -152,10 +159,7 @@ impl<L> ServerBuilder<L> {
         let read = &config.0;
         let settings = &read.value;
         let mut builder = self;
-        if let Some(cores) = settings.per_core {
-            if cores == 0 {
-                return Err(read.error("per_core", "0 can't be used: allowed is 1 or more"));
-            }
+        if let Some(cores) = read.bounded("per_core", settings.per_core, 1..)? {
             builder = builder.per_core(cores);
         }
         if let Some(limit) = settings.drain_limit {
@@ -180,7 +184,7 @@ impl<L> ServerBuilder<L> {
         let mut collector = None;
         if let Some(metrics) = &settings.metrics {
             collector = Some(builder.collector_or_new());
-            builder = metrics.apply(builder);
+            builder = metrics.apply(builder, read)?;
         }
         let layers = layers::layers(read, collector.as_ref())?;
         let is_needed = !layers.is_empty();

@@ -49,7 +49,7 @@ impl HealthCheck {
 
     /// How often to ask; 5 s unless set.
     pub fn every(mut self, interval: Duration) -> Self {
-        self.interval = interval.max(Duration::from_millis(10));
+        self.interval = interval.max(super::INTERVAL_MIN);
         self
     }
 

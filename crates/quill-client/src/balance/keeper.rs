@@ -18,7 +18,7 @@ use super::source::Source;
 use crate::client::QuillClient;
 
 /// The time between two look-ups of the servers' names, at least.
-pub(super) const RESOLVE_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const RESOLVE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the keeper learns of a server, by its number.
 #[derive(Debug)]

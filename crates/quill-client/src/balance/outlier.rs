@@ -54,7 +54,7 @@ impl Outliers {
 
     /// Within which time calls are counted; 10 s unless set.
     pub fn interval(mut self, interval: Duration) -> Self {
-        self.interval = interval.max(Duration::from_millis(10));
+        self.interval = interval.max(super::INTERVAL_MIN);
         self
     }
 

@@ -7,7 +7,7 @@ use super::outlier::Outliers;
 use crate::backoff::Backoff;
 
 const RESOLVE_INTERVAL_DEFAULT: Duration = Duration::from_secs(30);
-const RECONNECT_DEFAULT: Backoff =
+pub(crate) const RECONNECT_DEFAULT: Backoff =
     Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
 
 /// How a client spreads its calls over the servers that it knows, and what it

@@ -1,5 +1,6 @@
 //! Retries, hedging, circuit breaker, rate limit, tokens.
 
+use std::ops::Bound;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,7 +15,10 @@ use crate::breaker::CircuitBreaker;
 use crate::builder::ClientBuilder;
 use crate::hedge::Hedge;
 use crate::rate_limit::RateLimit;
-use crate::retry::{RetryBudget, RetryLayer, RetryPolicy};
+use crate::retry::{
+    BACKOFF_DEFAULT, RATIO_DEFAULT, RetryBudget, RetryLayer, RetryPolicy, TOKENS_DEFAULT,
+    TOKENS_MAX,
+};
 use crate::token::{Token, Tokens};
 
 /// As [`RetryPolicy`] and [`RetryLayer`] have it.
@@ -29,11 +33,11 @@ pub(super) struct Retry {
 }
 
 /// As [`RetryBudget`] has it.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct Budget {
-    tokens_max: u32,
-    ratio: f64,
+    tokens_max: Option<u32>,
+    ratio: Option<f64>,
 }
 
 /// As [`Hedge`] has it.
@@ -109,18 +113,19 @@ fn codes(names: &[String], key: &str, read: &Read<Settings>) -> Result<Vec<Code>
 impl Retry {
     fn layer(&self, read: &Read<Settings>) -> Result<RetryLayer, ConfigError> {
         let mut policy = RetryPolicy::new();
-        if let Some(attempts) = self.attempts_max {
+        let attempts = read.bounded("retry.attempts_max", self.attempts_max, 1..)?;
+        if let Some(attempts) = attempts {
             policy = policy.attempts_max(attempts);
         }
         if let Some(pauses) = self.backoff {
-            policy = policy.backoff(pauses.backoff());
+            policy = policy.backoff(pauses.backoff("retry.backoff", BACKOFF_DEFAULT, read)?);
         }
         if !self.codes.is_empty() {
             policy = policy.codes(codes(&self.codes, "retry.codes", read)?);
         }
         let mut layer = RetryLayer::new(policy);
         if let Some(budget) = self.budget {
-            layer = layer.budget(RetryBudget::new(budget.tokens_max, budget.ratio));
+            layer = layer.budget(budget.budget(read)?);
         }
         Ok(match self.buffer_bytes_max {
             Some(size) => layer.buffer_bytes_max(size.bytes()),
@@ -129,10 +134,22 @@ impl Retry {
     }
 }
 
+impl Budget {
+    fn budget(self, read: &Read<Settings>) -> Result<RetryBudget, ConfigError> {
+        let tokens = read.bounded("retry.budget.tokens_max", self.tokens_max, 1..=TOKENS_MAX)?;
+        let ratio = read.bounded("retry.budget.ratio", self.ratio, 0.001..=1.0)?;
+        Ok(RetryBudget::new(
+            tokens.unwrap_or(TOKENS_DEFAULT),
+            ratio.unwrap_or(RATIO_DEFAULT),
+        ))
+    }
+}
+
 impl HedgeSection {
     fn hedge(&self, read: &Read<Settings>) -> Result<Hedge, ConfigError> {
         let mut hedge = Hedge::after(self.after.duration());
-        if let Some(attempts) = self.attempts_max {
+        let attempts = read.bounded("hedge.attempts_max", self.attempts_max, 1..=5)?;
+        if let Some(attempts) = attempts {
             hedge = hedge.attempts_max(attempts);
         }
         Ok(match self.codes.is_empty() {
@@ -145,10 +162,17 @@ impl HedgeSection {
 impl Breaker {
     fn breaker(&self, read: &Read<Settings>) -> Result<CircuitBreaker, ConfigError> {
         let mut breaker = CircuitBreaker::new();
-        if let Some(ratio) = self.failure_ratio {
+        let above_none = (Bound::Excluded(0.0), Bound::Included(1.0));
+        let ratio = read.bounded(
+            "circuit_breaker.failure_ratio",
+            self.failure_ratio,
+            above_none,
+        )?;
+        if let Some(ratio) = ratio {
             breaker = breaker.failure_ratio(ratio);
         }
-        if let Some(calls) = self.calls_min {
+        let calls = read.bounded("circuit_breaker.calls_min", self.calls_min, 1..)?;
+        if let Some(calls) = calls {
             breaker = breaker.calls_min(calls);
         }
         if let Some(window) = self.window {

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Tokens are counted in thousandths (gRPC proposal A6, "Throttling").
 const UNIT: u32 = 1000;
-const TOKENS_MAX: u32 = 1_000_000;
+pub(crate) const TOKENS_MAX: u32 = 1_000_000;
+pub(crate) const TOKENS_DEFAULT: u32 = 100;
+pub(crate) const RATIO_DEFAULT: f64 = 0.1;
 
 /// A bucket of tokens that retries are paid from: a call that fails takes one,
 /// a call that succeeds brings a fraction of one back, and while half or less of
@@ -61,7 +63,7 @@ impl RetryBudget {
 impl Default for RetryBudget {
     /// 100 tokens, a tenth of one for each success.
     fn default() -> Self {
-        Self::new(100, 0.1)
+        Self::new(TOKENS_DEFAULT, RATIO_DEFAULT)
     }
 }
 

@@ -15,7 +15,8 @@ use crate::backoff::Backoff;
 use crate::balance::Failure;
 
 const ATTEMPTS_MAX_DEFAULT: u32 = 4;
-const BACKOFF_DEFAULT: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
+pub(crate) const BACKOFF_DEFAULT: Backoff =
+    Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 const BUFFER_BYTES_MAX_DEFAULT: usize = 256 * 1024;
 
 /// When a call that failed is made again, and how often.

@@ -23,6 +23,11 @@ impl<L> ServerBuilder<L> {
         collector.get_or_insert_with(MetricsCollector::new).clone()
     }
 
+    /// Most bytes of a received message, as was said so far.
+    pub(crate) fn receive_bytes_max_so_far(&self) -> usize {
+        self.settings.wire.receive_bytes_max
+    }
+
     /// The limits of connections as they are so far.
     pub(crate) fn transport_mut(&mut self) -> &mut ServerOptions {
         self.settings.transport.get_or_insert_default()

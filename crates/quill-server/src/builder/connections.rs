@@ -61,7 +61,8 @@ impl<L> ServerBuilder<L> {
     }
 
     /// Looks every so often whether the files of [`tls`](Self::tls) have changed, and
-    /// reads them again then; see [`ServerTls::watch`]. Never unless set.
+    /// reads them again then; see [`ServerTls::watch`]. Never unless set; without
+    /// TLS it is refused.
     pub fn tls_reload_every(mut self, interval: Duration) -> Self {
         self.settings.tls_reload = Some(interval);
         self

@@ -42,11 +42,7 @@ impl AccessLog {
             Some(Form::Text) => RequestLogger::text(),
             Some(Form::Off) => RequestLogger::disabled(),
         };
-        if let Some(share) = self.sample {
-            if !(0.0..=1.0).contains(&share) {
-                let wrong = format!("{share} can't be used: allowed is 0 to 1");
-                return Err(read.error("access_log.sample", wrong));
-            }
+        if let Some(share) = read.bounded("access_log.sample", self.sample, 0.0..=1.0)? {
             logger = logger.sample(share);
         }
         logger = match self.all_metadata {

@@ -29,6 +29,14 @@ pub(super) struct Auth {
 }
 
 impl Auth {
+    /// Refuses an address with a password.
+    pub(super) fn check_logins(&self, read: &Read<Settings>) -> Result<(), ConfigError> {
+        match self.jwt.as_ref().and_then(|jwt| jwt.jwks_url.as_ref()) {
+            Some(url) => read.without_login("auth.jwt.jwks_url", url),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn layer(&self, read: &Read<Settings>) -> Result<AuthLayer, ConfigError> {
         let mut layer = None;
         if let Some(keys) = &self.api_keys {

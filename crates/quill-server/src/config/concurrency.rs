@@ -55,7 +55,10 @@ impl ConcurrencyLimit {
     ) -> Result<ConcurrencyLimitLayer, ConfigError> {
         let mut layer = match (self.most, self.adaptive) {
             (Some(most), None) => ConcurrencyLimitLayer::new(most),
-            (None, Some(adaptive)) => ConcurrencyLimitLayer::adaptive(adaptive.limit()),
+            (None, Some(adaptive)) => {
+                let limit = adaptive.limit(&format!("{at}.adaptive"), read)?;
+                ConcurrencyLimitLayer::adaptive(limit)
+            }
             _ => return Err(read.error(at, "set one of most and adaptive")),
         };
         layer = layer.named(&self.name);
@@ -82,12 +85,21 @@ impl ConcurrencyLimit {
 }
 
 impl Adaptive {
-    fn limit(self) -> AdaptiveLimit {
+    /// `at` is its key.
+    fn limit(self, at: &str, read: &Read<Settings>) -> Result<AdaptiveLimit, ConfigError> {
         let mut limit = AdaptiveLimit::default();
-        set(&mut limit.initial, self.initial);
-        set(&mut limit.least, self.least);
+        let key = |name: &str| format!("{at}.{name}");
+        set(
+            &mut limit.least,
+            read.bounded(&key("least"), self.least, 1..)?,
+        );
         set(&mut limit.most, self.most);
-        set(&mut limit.tolerance, self.tolerance);
-        limit
+        // Also where one of them is as it is unless said.
+        read.bounded(&key("most"), Some(limit.most), limit.least..)?;
+        let initial = read.bounded(&key("initial"), self.initial, limit.least..=limit.most)?;
+        set(&mut limit.initial, initial);
+        let tolerance = read.bounded(&key("tolerance"), self.tolerance, 1.0..)?;
+        set(&mut limit.tolerance, tolerance);
+        Ok(limit)
     }
 }

@@ -8,7 +8,7 @@ use super::Settings;
 use crate::builder::ServerBuilder;
 
 /// As [`ServerOptions`](quill_transport::ServerOptions) has them.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Transport {
     versions: Option<Versions>,
@@ -34,7 +34,7 @@ pub(super) struct Transport {
     http2_local_resets_max: Option<usize>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 enum Versions {
     All,
@@ -73,6 +73,11 @@ impl Transport {
         mut builder: ServerBuilder<L>,
         read: &Read<Settings>,
     ) -> Result<ServerBuilder<L>, ConfigError> {
+        // A mounted server has no connections of its own, and is told of each setting
+        // that was made of them.
+        if *self == Self::default() {
+            return Ok(builder);
+        }
         let options = builder.transport_mut();
         set(&mut options.versions, self.versions);
         set(&mut options.connections_max, self.connections_max);

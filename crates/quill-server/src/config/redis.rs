@@ -39,6 +39,21 @@ pub(super) use with_redis::Store;
 #[cfg(not(feature = "redis"))]
 pub(super) use without_redis::Store;
 
+impl Redis {
+    /// Refuses addresses with a password, which `url_file` and `login_file` are for.
+    pub(super) fn check_logins(&self, read: &Read<Settings>) -> Result<(), ConfigError> {
+        if let Some(url) = &self.url {
+            read.without_login("redis.url", url)?;
+        }
+        for (name, nodes) in [("cluster", &self.cluster), ("sentinels", &self.sentinels)] {
+            for (index, node) in nodes.iter().enumerate() {
+                read.without_login(&format!("redis.{name}[{index}]"), node)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(feature = "redis")]
 mod with_redis {
     use std::path::Path;
@@ -63,12 +78,6 @@ mod with_redis {
         ];
         if ways.iter().filter(|way| **way).count() != 1 {
             let wrong = "set one of url, url_file, cluster, or sentinels with service";
-            return Err(read.error("redis", wrong));
-        }
-        let mut addresses = redis.url.iter().chain(cluster).chain(sentinels);
-        if addresses.any(|address| address.contains('@')) {
-            let wrong = "an address with a password is a secret, which a file holds: \
-                         url_file names it, or login_file for sentinels";
             return Err(read.error("redis", wrong));
         }
         if let Some(url) = &redis.url {

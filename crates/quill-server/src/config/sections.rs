@@ -9,7 +9,7 @@ use super::Settings;
 use super::connections::set;
 use crate::builder::ServerBuilder;
 use crate::cors::Cors;
-use crate::middleware::metrics::MetricsPage;
+use crate::middleware::metrics::{MetricsPage, PATH_FORM};
 
 /// What messages may take.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -44,17 +44,18 @@ impl Messages {
         if let Some(size) = self.send_bytes_max {
             builder = builder.send_bytes_max(size.bytes());
         }
-        if let Some(size) = self.held_bytes_max {
-            builder = builder.held_bytes_max(size.bytes());
+        // One message alone may have so many bytes.
+        let held = builder.receive_bytes_max_so_far()..;
+        let bytes = self.held_bytes_max.map(Size::bytes);
+        if let Some(bytes) = read.bounded("messages.held_bytes_max", bytes, held.clone())? {
+            builder = builder.held_bytes_max(bytes);
         }
-        if let Some(size) = self.connection_held_bytes_max {
-            builder = builder.connection_held_bytes_max(size.bytes());
+        let bytes = self.connection_held_bytes_max.map(Size::bytes);
+        let key = "messages.connection_held_bytes_max";
+        if let Some(bytes) = read.bounded(key, bytes, held)? {
+            builder = builder.connection_held_bytes_max(bytes);
         }
-        if let Some(credits) = self.credits {
-            if !(16..=65_536).contains(&credits) {
-                let wrong = format!("{credits} can't be used: allowed is 16 to 65536");
-                return Err(read.error("messages.credits", wrong));
-            }
+        if let Some(credits) = read.bounded("messages.credits", self.credits, 16..=65_536)? {
             builder = builder.credits(credits);
         }
         let mut limits = DecodeLimits::default();
@@ -115,11 +116,7 @@ impl Compression {
         if let Some(enabled) = self.enabled {
             builder = builder.enable_compression(enabled);
         }
-        if let Some(level) = self.level {
-            if !(1..=22).contains(&level) {
-                let wrong = format!("{level} can't be used: allowed is 1 (fastest) to 22");
-                return Err(read.error("compression.level", wrong));
-            }
+        if let Some(level) = read.bounded("compression.level", self.level, 1..=22)? {
             builder = builder.compression_level(level);
         }
         if let Some(size) = self.bytes_min {
@@ -200,16 +197,29 @@ pub(super) struct Metrics {
 const HERE: &str = "here";
 
 impl Metrics {
-    pub(super) fn apply<L>(&self, builder: ServerBuilder<L>) -> ServerBuilder<L> {
-        let page = match self.listen.as_deref() {
+    pub(super) fn apply<L>(
+        &self,
+        builder: ServerBuilder<L>,
+        read: &Read<Settings>,
+    ) -> Result<ServerBuilder<L>, ConfigError> {
+        let page = match (self.listen.as_deref(), &self.path) {
             // Counted, for whoever has the collector.
-            None => return builder,
-            Some(HERE) => MetricsPage::here(),
-            Some(address) => MetricsPage::on_address(address),
+            (None, None) => return Ok(builder),
+            (None, Some(_)) => {
+                let wrong = "there is no page: metrics.listen says where";
+                return Err(read.error("metrics.path", wrong));
+            }
+            (Some(HERE), _) => MetricsPage::here(),
+            (Some(address), _) => MetricsPage::on_address(address),
         };
-        builder.metrics_page(match &self.path {
+        let page = match &self.path {
             Some(path) => page.at(path),
             None => page,
-        })
+        };
+        if !page.has_path() {
+            let wrong = format!("{:?} can't be used: {PATH_FORM}", page.path);
+            return Err(read.error("metrics.path", wrong));
+        }
+        Ok(builder.metrics_page(page))
     }
 }

@@ -25,6 +25,8 @@ mod sharded;
 pub use collector::{MetricsCollector, MetricsSnapshot};
 pub use family::{Family, Kind, Series, Times, Value};
 pub use page::MetricsPage;
+#[cfg(feature = "config")]
+pub(crate) use page::PATH_FORM;
 
 pub(crate) use concurrency::{ConcurrencyCounts, Shed};
 pub(crate) use layer::MetricsLayer;

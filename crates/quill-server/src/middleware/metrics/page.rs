@@ -9,6 +9,8 @@ use super::collector::MetricsCollector;
 use super::prometheus::CONTENT_TYPE;
 
 const PATH_DEFAULT: &str = "/metrics";
+/// What its path may be.
+pub(crate) const PATH_FORM: &str = "allowed is a path with its leading /, without a query";
 
 /// Where a server answers Prometheus' scraper; nowhere unless set.
 #[derive(Debug)]
@@ -71,6 +73,12 @@ impl MetricsPage {
     pub fn at(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
         self
+    }
+
+    /// Whether its path is one, as [`PATH_FORM`] says.
+    pub(crate) fn has_path(&self) -> bool {
+        let path = &self.path;
+        path.starts_with('/') && RequestHead::post(path).path() == path
     }
 }
 

@@ -1,12 +1,11 @@
 //! What a server's builder is told of metrics.
 
-use quill_core::RequestHead;
 use quill_transport::{BindError, ConnectionCounts, Listener};
 
 use super::collector::MetricsCollector;
 use super::metering::{Metering, Watching};
 use super::method::KnownMethods;
-use super::page::{MetricsPage, PageService, Place};
+use super::page::{MetricsPage, PATH_FORM, PageService, Place};
 use crate::error::ServeError;
 use crate::routes::Routes;
 
@@ -26,8 +25,8 @@ impl MetricsSettings {
         let path = &page.path;
         let why = if self.collector.is_none() {
             "there is nothing to show; set metrics too"
-        } else if !path.starts_with('/') || RequestHead::post(path).path() != path {
-            "allowed is a path with its leading /, without a query"
+        } else if !page.has_path() {
+            PATH_FORM
         } else if routes.find(path).is_some() {
             "a method is there"
         } else {
