@@ -451,11 +451,7 @@ impl Settings {
                 "compression level {level} does not exist: use 1 (fastest) to 22"
             )));
         }
-        if self.tls_reload.is_some() && self.tls.is_none() {
-            return Err(ServeError::setting(
-                "tls_reload_every has no effect without tls".to_owned(),
-            ));
-        }
+        self.check_reload()?;
         if let Some(mistake) = self.routes.mistake() {
             return Err(ServeError::setting(mistake.to_owned()));
         }

@@ -171,7 +171,9 @@ impl<L> ServerBuilder<L> {
         builder = settings.messages.apply(builder, read)?;
         builder = settings.calls.apply(builder);
         builder = settings.compression.apply(builder, read)?;
-        builder = settings.transport.apply(builder, read)?;
+        if settings.transport.is_said() {
+            builder = settings.transport.apply(builder, read)?;
+        }
         if let Some(tls) = &settings.tls {
             builder = tls.apply(builder, read)?;
         }

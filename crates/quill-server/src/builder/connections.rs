@@ -5,7 +5,8 @@ use std::time::Duration;
 use quill_transport::ServerOptions;
 use quill_transport::tls::ServerTls;
 
-use super::ServerBuilder;
+use super::{ServerBuilder, Settings};
+use crate::error::ServeError;
 
 /// Connections and their limits: a line for each that is often set, and
 /// [`transport`](ServerBuilder::transport) for all of them.
@@ -81,5 +82,16 @@ impl<L> ServerBuilder<L> {
     fn option(mut self, change: impl FnOnce(&mut ServerOptions)) -> Self {
         change(self.settings.transport.get_or_insert_default());
         self
+    }
+}
+
+impl Settings {
+    /// Whether there are files to be read again.
+    pub(super) fn check_reload(&self) -> Result<(), ServeError> {
+        if self.tls_reload.is_some() && self.tls.is_none() {
+            let wrong = "tls_reload_every has no effect without tls";
+            return Err(ServeError::setting(wrong.to_owned()));
+        }
+        Ok(())
     }
 }

@@ -68,16 +68,17 @@ fn time_or_off(said: Option<OrOff<Time>>) -> Option<Option<std::time::Duration>>
 }
 
 impl Transport {
+    /// Whether any is: a mounted server has no connections of its own, and is refused
+    /// with settings of them.
+    pub(super) fn is_said(&self) -> bool {
+        *self != Self::default()
+    }
+
     pub(super) fn apply<L>(
         &self,
         mut builder: ServerBuilder<L>,
         read: &Read<Settings>,
     ) -> Result<ServerBuilder<L>, ConfigError> {
-        // A mounted server has no connections of its own, and is told of each setting
-        // that was made of them.
-        if *self == Self::default() {
-            return Ok(builder);
-        }
         let options = builder.transport_mut();
         set(&mut options.versions, self.versions);
         set(&mut options.connections_max, self.connections_max);
