@@ -169,7 +169,7 @@ fn a_check_says_what_is_wrong_and_where() {
             "rate_limits:\n- {name: a, rate: 1, burst: 1, shared: true}",
             ":2: rate_limits[0].shared: it needs a redis section",
         ),
-        ("redis: {url: 'redis://ann:s3cret@a'}", ":1: redis: "),
+        ("redis: {url: 'redis://ann:s3cret@a'}", ":1: redis.url: "),
         (
             "rate_limits:\n- {name: a, rate: 1, burst: 1, methods: {/no.Such/Method: {rate: 1, burst: 1}}}",
             "/no.Such/Method, and there is no such method",
