@@ -236,7 +236,8 @@ impl Lane {
                     return Poll::Ready(Ok(()));
                 }
             }
-            if read.is_none() && (self.unsent.is_empty() || !is_written) {
+            let may_send = is_written && !self.unsent.is_empty();
+            if read.is_none() && !may_send && !self.link.owes_read() {
                 return Poll::Pending;
             }
         }
