@@ -53,7 +53,8 @@ impl<S: Calls> Service<Request<Messages>> for Retry<S> {
                 Answer::One(_) => answer,
                 Answer::Many(inbound) => {
                     let state = State::First(inbound, Box::new(retrying));
-                    Answer::Many(Box::pin(Retried { state }))
+                    let is_shared = false;
+                    Answer::Many(Box::pin(Retried { state, is_shared }))
                 }
             };
             Ok(Response::from_parts(answer, metadata, trailers))
@@ -159,6 +160,8 @@ pub(crate) fn attempt_parts(call: &RequestParts, attempts_before: u32) -> Reques
 /// message.
 struct Retried<S> {
     state: State<S>,
+    /// Messages may share the memory of what they came in, of any attempt.
+    is_shared: bool,
 }
 
 type Again<S> =
@@ -217,7 +220,12 @@ impl<S: Calls> Retried<S> {
                         return Poll::Pending;
                     };
                     match result.map(Response::into_inner) {
-                        Ok(Answer::Many(inbound)) => self.state = State::First(inbound, retrying),
+                        Ok(Answer::Many(mut inbound)) => {
+                            if self.is_shared {
+                                inbound.as_mut().share_memory();
+                            }
+                            self.state = State::First(inbound, retrying);
+                        }
                         Ok(Answer::One(message)) => return Poll::Ready(Some(Ok(message))),
                         Err(error) => return Poll::Ready(Some(Err(error))),
                     }
@@ -236,6 +244,13 @@ impl<S: Calls> Inbound for Retried<S> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Error>>> {
         self.poll(cx)
+    }
+
+    fn share_memory(mut self: Pin<&mut Self>) {
+        self.is_shared = true;
+        if let State::First(inbound, _) | State::Through(inbound) = &mut self.state {
+            inbound.as_mut().share_memory();
+        }
     }
 
     fn take_trailers(mut self: Pin<&mut Self>) -> Metadata {
