@@ -260,3 +260,79 @@ impl<S: Calls> Inbound for Retried<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{poll_fn, ready};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use quill_core::{Method, MethodKind};
+    use tower_layer::Layer;
+
+    use super::*;
+    use crate::messages::raw;
+    use crate::retry::{RetryLayer, RetryPolicy};
+
+    /// What the first of two attempts is answered fails, and the second's ends.
+    #[derive(Clone, Default)]
+    struct Servers {
+        attempts: Arc<AtomicU32>,
+        shared: Arc<AtomicU32>,
+    }
+
+    struct Answers {
+        fails: bool,
+        shared: Arc<AtomicU32>,
+    }
+
+    impl Service<Request<Messages>> for Servers {
+        type Response = Response<Answer>;
+        type Error = Error;
+        type Future = CallFuture;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<Messages>) -> CallFuture {
+            let answers = Answers {
+                fails: self.attempts.fetch_add(1, Ordering::Relaxed) == 0,
+                shared: Arc::clone(&self.shared),
+            };
+            Box::pin(ready(Ok(Response::new(Answer::Many(Box::pin(answers))))))
+        }
+    }
+
+    impl Inbound for Answers {
+        fn poll_message(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Bytes, Error>>> {
+            let error = || Error::unavailable("not here").unprocessed();
+            Poll::Ready(self.fails.then(|| Err(error())))
+        }
+
+        fn share_memory(self: Pin<&mut Self>) {
+            self.shared.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_answers_of_every_attempt_share_memory() {
+        let servers = Servers::default();
+        let mut service = RetryLayer::new(RetryPolicy::new()).layer(servers.clone());
+        let mut parts = RequestParts::default();
+        let method = Method::named("a.A", "B", MethodKind::ServerStreaming);
+        parts.method = Some(Arc::new(method));
+        let message = Messages::One(Box::new(raw(Bytes::new())));
+        let answer = service.call(Request::from_parts(message, parts)).await;
+        let Answer::Many(mut answers) = answer.unwrap().into_inner() else {
+            panic!("it is a stream");
+        };
+        answers.as_mut().share_memory();
+        let ended = poll_fn(|cx| answers.as_mut().poll_message(cx)).await;
+        assert!(ended.is_none(), "{ended:?}");
+        assert_eq!(servers.attempts.load(Ordering::Relaxed), 2);
+        assert_eq!(servers.shared.load(Ordering::Relaxed), 2);
+    }
+}
