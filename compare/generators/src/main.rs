@@ -109,7 +109,20 @@ fn by_h2load(address: &str, body: &Path) -> Result<f64, String> {
     if !said.contains(&format!("{H2LOAD_CALLS} succeeded")) {
         return Err(format!("h2load: not every call succeeded:\n{said}"));
     }
+    // To h2load that is HTTP's status, which errors of gRPC have too: those have no body.
+    let expected = u64::from(H2LOAD_CALLS) * (5 + MESSAGE_BYTES as u64);
+    if data_bytes(&said).is_none_or(|bytes| bytes < expected) {
+        return Err(format!("h2load: the answers are under {expected} B:\n{said}"));
+    }
     Ok(seconds / f64::from(H2LOAD_CALLS))
+}
+
+/// What h2load counted in DATA frames: `traffic: 3MB (3000000) total, ..., 2MB (2000000)
+/// data`.
+fn data_bytes(said: &str) -> Option<u64> {
+    let traffic = said.lines().find(|line| line.starts_with("traffic:"))?;
+    let before = traffic.trim_end().strip_suffix(") data")?;
+    before.rsplit_once('(')?.1.parse().ok()
 }
 
 /// Seconds of CPU time that `quill bench` takes for a call.

@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::thread;
 use std::time::Instant;
 
@@ -249,32 +250,36 @@ impl ShardPlan {
     async fn drive(
         &self,
         index: usize,
-        mut lane: Option<Lane>,
+        lane: Option<Lane>,
         mut caller: LaneCaller,
     ) -> Option<Lane> {
         let requests = Arc::clone(&caller.requests);
-        loop {
+        // That it ended while nobody called is no call's fault.
+        if let Some(mut lane) = lane
+            && lane.run(&mut caller).await.is_ok()
+        {
+            return Some(lane);
+        }
+        while poll_fn(|cx| caller.poll_wanted(cx)).await {
             let begun = caller.begun;
-            let connected = match lane.take() {
-                Some(lane) => Ok(Some(lane)),
-                None => self.lane(&requests, index).await,
-            };
-            let error = match connected {
-                Ok(Some(mut lane)) => match lane.run(&mut caller).await {
-                    Ok(()) => return Some(lane),
-                    Err(_) if caller.begun > begun => continue,
-                    Err(error) => error,
-                },
+            let error = match self.lane(&requests, index).await {
+                Ok(Some(mut lane)) => {
+                    caller.connected();
+                    match lane.run(&mut caller).await {
+                        Ok(()) => return Some(lane),
+                        Err(_) if caller.begun > begun => continue,
+                        Err(error) => error,
+                    }
+                }
                 Ok(None) => {
                     let message = "the server speaks HTTP/1.1 now";
                     TransportError::new(TransportErrorKind::HttpVersion, message).unprocessed()
                 }
                 Err(error) => error,
             };
-            if !poll_fn(|cx| caller.poll_refuse(&error, cx)).await {
-                return None;
-            }
+            poll_fn(|cx| Poll::Ready(caller.refuse(&error, cx))).await;
         }
+        None
     }
 }
 

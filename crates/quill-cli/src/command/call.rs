@@ -32,10 +32,8 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
     let client = client::build(client::builder(&args.client, &target.base_url)?)?;
     let metadata = client::sent_metadata(&args.client.header, args.client.token.as_deref())?;
     let narration = Narration::new(args.verbose);
-    if narration.is_wanted()
-        && let Some(version) = version(&client).await?
-    {
-        narration.way(args.client.protocol, version, &target);
+    if narration.is_wanted() {
+        narration.way(args.client.protocol, version(&client).await?, &target);
     }
     let begun = Instant::now();
     let reflection = Reflection::new(client.clone(), metadata.clone());
@@ -77,7 +75,7 @@ pub(crate) async fn run(args: CallArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The version of HTTP that the server's connection speaks.
+/// The version of HTTP that the server's connection speaks; `None` for several servers.
 async fn version(client: &QuillClient) -> Result<Option<HttpVersion>, Failure> {
     let version = client.http_version().await;
     version.map_err(|error| Failure::network(error.to_string()))

@@ -27,9 +27,12 @@ impl Narration {
         }
     }
 
-    /// Over what, and where to.
-    pub(crate) fn way(&self, protocol: Protocol, version: HttpVersion, target: &Target) {
+    /// Over what, and where to. Each of several servers may speak a version of its own.
+    pub(crate) fn way(&self, protocol: Protocol, version: Option<HttpVersion>, target: &Target) {
         let url = &target.base_url;
+        let Some(version) = version else {
+            return self.say(&format!("* {} to {url}", protocol.name()));
+        };
         let http = match version {
             HttpVersion::Http3 => "HTTP/3",
             HttpVersion::Http2 => "HTTP/2",

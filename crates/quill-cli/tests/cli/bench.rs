@@ -271,6 +271,24 @@ fn a_method_without_a_schema_is_sent_json() {
 }
 
 #[test]
+fn connections_that_end_while_idle_fail_no_call() {
+    let age = std::time::Duration::from_millis(100);
+    let builder = Server::builder().max_connection_age(age).service(Shop);
+    let shop = Serving::start(builder);
+    let mut command = quill();
+    command.args(["bench", &format!("{}/shop.v1.Shop/Place", shop.url)]);
+    command.args(["-i", "{}", "-r", "20", "-c", "20", "--connections", "20"]);
+    command.args(["-d", "2", "-o", "json"]);
+    let ran = run(command, b"");
+    let row = only(&ran);
+    assert_eq!(
+        (&row["requests"], &row["errors"]),
+        (&40.into(), &0.into()),
+        "{row}"
+    );
+}
+
+#[test]
 fn errors_are_told_by_status() {
     let demo = Demo::start();
     let input = r#"{"message":"hi"} {"error_code":5,"error_message":"no user 7"}"#;

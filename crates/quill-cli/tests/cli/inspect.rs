@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::shop::{Behaviour, Serving, Shop, protos};
-use crate::support::{Demo, Ran, quill, run, scratch};
+use crate::support::{Call, Demo, Ran, quill, run, scratch};
 
 const ECHO: &str = "echo.v1.EchoService/Echo";
 
@@ -247,6 +247,17 @@ fn the_environment_says_what_the_arguments_leave_out() {
 }
 
 #[test]
+fn a_call_to_several_servers_is_narrated_too() {
+    let (one, two) = (Demo::start(), Demo::start());
+    let servers = format!("http://{},{}", one.address, two.address);
+    let call = Call::new(&format!("{servers}/echo.v1.EchoService/Echo"));
+    let ran = call.args(["-v"]).input("{}").run();
+    assert_eq!(ran.lines(), ["{}"]);
+    let said = format!("* quill to {servers}\n");
+    assert!(ran.stderr.contains(&said), "{ran:?}");
+}
+
+#[test]
 fn a_call_is_narrated_when_asked_for() {
     let demo = Demo::start();
     let call = demo.call("echo.v1.EchoService/Expand").args([
@@ -259,7 +270,7 @@ fn a_call_is_narrated_when_asked_for() {
     let ran = call.input(r#"{"message":"a","count":2}"#).run();
     assert_eq!(ran.lines().len(), 2);
     for said in [
-        "* quill over HTTP/2 to http://",
+        "* quill over HTTP/2 (Prism profile turbo) to http://",
         "* echo.v1.EchoService/Expand, server streaming, schema in ",
         "request x-id: 7",
         "request x-api-key: (6 bytes, not shown)",

@@ -53,7 +53,8 @@ impl<S: Calls> Service<Request<Messages>> for Retry<S> {
                 Answer::One(_) => answer,
                 Answer::Many(inbound) => {
                     let state = State::First(inbound, Box::new(retrying));
-                    Answer::Many(Box::pin(Retried { state }))
+                    let is_shared = false;
+                    Answer::Many(Box::pin(Retried { state, is_shared }))
                 }
             };
             Ok(Response::from_parts(answer, metadata, trailers))
@@ -159,6 +160,8 @@ pub(crate) fn attempt_parts(call: &RequestParts, attempts_before: u32) -> Reques
 /// message.
 struct Retried<S> {
     state: State<S>,
+    /// Messages may share the memory of what they came in, of any attempt.
+    is_shared: bool,
 }
 
 type Again<S> =
@@ -217,7 +220,12 @@ impl<S: Calls> Retried<S> {
                         return Poll::Pending;
                     };
                     match result.map(Response::into_inner) {
-                        Ok(Answer::Many(inbound)) => self.state = State::First(inbound, retrying),
+                        Ok(Answer::Many(mut inbound)) => {
+                            if self.is_shared {
+                                inbound.as_mut().share_memory();
+                            }
+                            self.state = State::First(inbound, retrying);
+                        }
                         Ok(Answer::One(message)) => return Poll::Ready(Some(Ok(message))),
                         Err(error) => return Poll::Ready(Some(Err(error))),
                     }
@@ -238,10 +246,93 @@ impl<S: Calls> Inbound for Retried<S> {
         self.poll(cx)
     }
 
+    fn share_memory(mut self: Pin<&mut Self>) {
+        self.is_shared = true;
+        if let State::First(inbound, _) | State::Through(inbound) = &mut self.state {
+            inbound.as_mut().share_memory();
+        }
+    }
+
     fn take_trailers(mut self: Pin<&mut Self>) -> Metadata {
         match &mut self.state {
             State::Through(inbound) => inbound.as_mut().take_trailers(),
             _ => Metadata::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{poll_fn, ready};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use quill_core::{Method, MethodKind};
+    use tower_layer::Layer;
+
+    use super::*;
+    use crate::messages::raw;
+    use crate::retry::{RetryLayer, RetryPolicy};
+
+    /// What the first of two attempts is answered fails, and the second's ends.
+    #[derive(Clone, Default)]
+    struct Servers {
+        attempts: Arc<AtomicU32>,
+        shared: Arc<AtomicU32>,
+    }
+
+    struct Answers {
+        fails: bool,
+        shared: Arc<AtomicU32>,
+    }
+
+    impl Service<Request<Messages>> for Servers {
+        type Response = Response<Answer>;
+        type Error = Error;
+        type Future = CallFuture;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<Messages>) -> CallFuture {
+            let answers = Answers {
+                fails: self.attempts.fetch_add(1, Ordering::Relaxed) == 0,
+                shared: Arc::clone(&self.shared),
+            };
+            Box::pin(ready(Ok(Response::new(Answer::Many(Box::pin(answers))))))
+        }
+    }
+
+    impl Inbound for Answers {
+        fn poll_message(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Bytes, Error>>> {
+            let error = || Error::unavailable("not here").unprocessed();
+            Poll::Ready(self.fails.then(|| Err(error())))
+        }
+
+        fn share_memory(self: Pin<&mut Self>) {
+            self.shared.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_answers_of_every_attempt_share_memory() {
+        let servers = Servers::default();
+        let mut service = RetryLayer::new(RetryPolicy::new()).layer(servers.clone());
+        let mut parts = RequestParts::default();
+        let method = Method::named("a.A", "B", MethodKind::ServerStreaming);
+        parts.method = Some(Arc::new(method));
+        let message = Messages::One(Box::new(raw(Bytes::new())));
+        let answer = service.call(Request::from_parts(message, parts)).await;
+        let Answer::Many(mut answers) = answer.unwrap().into_inner() else {
+            panic!("it is a stream");
+        };
+        answers.as_mut().share_memory();
+        let ended = poll_fn(|cx| answers.as_mut().poll_message(cx)).await;
+        assert!(ended.is_none(), "{ended:?}");
+        assert_eq!(servers.attempts.load(Ordering::Relaxed), 2);
+        assert_eq!(servers.shared.load(Ordering::Relaxed), 2);
     }
 }

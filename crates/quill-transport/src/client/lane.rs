@@ -88,6 +88,10 @@ pub trait Caller {
     /// A place whose exchange has taken too long, one at a time: it is reset, and the
     /// place is free.
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<usize>;
+
+    /// The connection takes no further exchanges: none is begun until this run ends,
+    /// which it does with those that are under way. Told in each turn.
+    fn stand_still(&mut self) {}
 }
 
 /// One HTTP/2 connection that makes exchanges one after the other in a number of
@@ -221,6 +225,9 @@ impl Lane {
                 self.reset(place);
             }
             let is_done = self.begin(caller, cx);
+            if self.is_closing {
+                caller.stand_still();
+            }
             self.send();
             let is_written = self.link.write(cx).map_err(|error| broken(&error))?;
             if self.link.read_ended {
@@ -236,7 +243,8 @@ impl Lane {
                     return Poll::Ready(Ok(()));
                 }
             }
-            if read.is_none() && (self.unsent.is_empty() || !is_written) {
+            let may_send = is_written && !self.unsent.is_empty();
+            if read.is_none() && !may_send && !self.link.owes_read() {
                 return Poll::Pending;
             }
         }

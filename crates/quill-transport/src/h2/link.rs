@@ -40,6 +40,8 @@ pub(crate) struct Link<T> {
     waiting_bytes_max: usize,
     /// The peer has sent its last byte.
     pub(crate) read_ended: bool,
+    /// The socket was not read from, so it wakes nobody for what lies in it.
+    is_held_back: bool,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Link<T> {
@@ -51,6 +53,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Link<T> {
             rest: BytesMut::from(ahead),
             waiting_bytes_max,
             read_ended: false,
+            is_held_back: false,
         }
     }
 
@@ -84,8 +87,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Link<T> {
 
     /// Reads once; whether something came, be it the end.
     pub(crate) fn read(&mut self, input: &mut BytesMut, cx: &mut Context<'_>) -> io::Result<bool> {
-        let waiting_bytes_max = self.waiting_bytes_max.saturating_add(UNREAD_BYTES_MAX);
-        if self.read_ended || self.engine.output().len() > waiting_bytes_max {
+        self.is_held_back = !self.read_ended && !self.may_read();
+        if self.read_ended || self.is_held_back {
             return Ok(false);
         }
         let missing = Connection::frame_bytes(input).saturating_sub(input.len());
@@ -119,6 +122,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Link<T> {
         Ok(Pin::new(&mut self.io).poll_flush(cx)?.is_ready())
     }
 
+    /// Whether the last read was held back that may be made now: a turn goes on with it.
+    pub(crate) fn owes_read(&self) -> bool {
+        self.is_held_back && self.may_read()
+    }
+
+    fn may_read(&self) -> bool {
+        let waiting_bytes_max = self.waiting_bytes_max.saturating_add(UNREAD_BYTES_MAX);
+        self.engine.output().len() <= waiting_bytes_max
+    }
+
     /// Bytes that bodies may queue now.
     pub(crate) fn room(&self) -> usize {
         let waiting = self.engine.output().len();
@@ -143,6 +156,32 @@ pub(crate) fn reset_error(code: ErrorCode, by_peer: bool) -> TransportError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_read_that_was_held_back_is_owed_once_there_is_room() {
+        let (io, mut peer) = tokio::io::duplex(1024 * 1024);
+        let engine = Connection::server(quill_h2::Config::default());
+        let mut link = Link::new(engine, io, Bytes::new(), 0);
+        tokio::io::AsyncWriteExt::write_all(&mut peer, b"PRI")
+            .await
+            .unwrap();
+        while link.engine.output().len() <= UNREAD_BYTES_MAX {
+            link.engine.send_ping(ALIVE_PING);
+        }
+        std::future::poll_fn(|cx| {
+            let mut input = link.begin();
+            assert!(!link.read(&mut input, cx).unwrap());
+            assert!(!link.owes_read(), "there is no room yet");
+            assert!(link.write(cx).unwrap());
+            assert!(link.owes_read(), "nobody wakes for what is there");
+            assert!(link.read(&mut input, cx).unwrap());
+            assert_eq!(&input[..], b"PRI");
+            assert!(!link.read(&mut input, cx).unwrap());
+            assert!(!link.owes_read(), "the socket wakes");
+            Poll::Ready(())
+        })
+        .await;
+    }
 
     #[test]
     fn a_long_beginning_of_a_frame_stays_where_it_is() {

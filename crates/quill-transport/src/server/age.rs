@@ -61,7 +61,11 @@ impl Age {
             return Poll::Ready(Aged::Cut);
         }
         match self.grace {
-            Some(grace) => timer.as_mut().reset(Instant::now() + grace),
+            Some(grace) => {
+                timer.as_mut().reset(Instant::now() + grace);
+                // Who is told to leave may not ask again before it is woken.
+                let _ = timer.as_mut().poll(cx);
+            }
             None => self.timer = None,
         }
         Poll::Ready(Aged::Leave)

@@ -124,7 +124,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<T> {
             }
             let may_open = !self.calls.is_empty() && self.link.engine.streams_open() < open_before;
             let may_send = is_written && self.exchanges.queued() > 0;
-            if has_read || has_woken || may_open || may_send {
+            let owes_read = self.link.owes_read();
+            if has_read || has_woken || may_open || may_send || owes_read {
                 continue;
             }
             if self.poll_life(cx)? {

@@ -184,7 +184,8 @@ impl<S: Service> Session<S> {
                 let message = "the peer closed the connection";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, message)));
             }
-            let goes_on = has_read || has_woken || (is_written && self.exchanges.queued() > 0);
+            let may_send = is_written && self.exchanges.queued() > 0;
+            let goes_on = has_read || has_woken || may_send || self.link.owes_read();
             if self.is_due() || goes_on || self.poll_timer(cx).is_ready() {
                 continue;
             }
