@@ -104,6 +104,7 @@ async fn batch(client: &QuillClient, items: Vec<&'static str>) -> Result<Bytes, 
 }
 
 #[tokio::test]
+#[expect(unused_variables, reason = "what the guide advises against")]
 async fn independent_calls_run_at_once() -> Result<(), Failure> {
     let server = serve().await;
     let client = QuillClient::new(url(&server));
@@ -111,7 +112,6 @@ async fn independent_calls_run_at_once() -> Result<(), Failure> {
     // Bad: one waits for the other
     let r1 = client.call("service", "Method1", req1).await?;
     let r2 = client.call("service", "Method2", req2).await?;
-    assert_eq!((r1, r2), (Bytes::from("1"), Bytes::from("2")));
 
     // Good: both are under way
     let (r1, r2) = tokio::join!(
