@@ -277,7 +277,11 @@ impl ShardPlan {
                 }
                 Err(error) => error,
             };
-            poll_fn(|cx| Poll::Ready(caller.refuse(&error, cx))).await;
+            poll_fn(|cx| {
+                caller.refuse(&error, cx);
+                Poll::Ready(())
+            })
+            .await;
         }
         None
     }
