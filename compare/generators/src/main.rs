@@ -112,7 +112,9 @@ fn by_h2load(address: &str, body: &Path) -> Result<f64, String> {
     // To h2load that is HTTP's status, which errors of gRPC have too: those have no body.
     let expected = u64::from(H2LOAD_CALLS) * (5 + MESSAGE_BYTES as u64);
     if data_bytes(&said).is_none_or(|bytes| bytes < expected) {
-        return Err(format!("h2load: the answers are under {expected} B:\n{said}"));
+        return Err(format!(
+            "h2load: the answers are under {expected} B:\n{said}"
+        ));
     }
     Ok(seconds / f64::from(H2LOAD_CALLS))
 }
