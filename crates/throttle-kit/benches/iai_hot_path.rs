@@ -50,7 +50,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "direct_check",
-        limit: 50,
+        limit: 55,
         run: direct_check,
     },
     Case {
