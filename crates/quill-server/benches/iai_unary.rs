@@ -31,17 +31,17 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "unary_100b_traced",
-        limit: 9_700,
+        limit: 9_000,
         run: unary_traced,
     },
     Case {
         name: "unary_100b_recorded",
-        limit: 11_500,
+        limit: 10_400,
         run: unary_recorded,
     },
     Case {
         name: "unary_100b_logged",
-        limit: 13_000,
+        limit: 22_700,
         run: unary_logged,
     },
     Case {
