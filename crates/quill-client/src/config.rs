@@ -8,6 +8,7 @@ mod tls;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
 
 pub use quill_config::ConfigError;
 use quill_config::{Key, Read, Size, Sources, Time};
@@ -248,13 +249,8 @@ impl Compression {
         }
         if let Some(names) = &self.encodings {
             let named = names.iter().map(|name| {
-                Encoding::from_name(name).ok_or_else(|| {
-                    let known: Vec<_> = Encoding::ALL.iter().map(|known| known.name()).collect();
-                    let known = known.join(", ");
-                    let wrong =
-                        format!("{name:?} is no encoding of this program: allowed are {known}");
-                    read.error("compression.encodings", wrong)
-                })
+                let encoding = Encoding::from_str(name);
+                encoding.map_err(|unknown| read.error("compression.encodings", unknown))
             });
             builder = builder.encodings(named.collect::<Result<Vec<_>, _>>()?);
         }

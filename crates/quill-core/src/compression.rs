@@ -47,11 +47,13 @@ mod zlib;
 #[cfg(feature = "zstd")]
 mod zstd;
 
+use std::str::FromStr;
+
 use bytes::{Bytes, BytesMut};
 
 use self::decompressor::Decode;
 pub use self::decompressor::Decompressor;
-pub use self::error::CompressionError;
+pub use self::error::{CompressionError, UnknownEncoding};
 
 /// A content coding, by its registered name (RFC 9110 section 8.4.1, RFC 8878
 /// section 7.2).
@@ -135,6 +137,18 @@ impl Encoding {
             #[cfg(feature = "snappy")]
             Self::Snappy => Box::new(snappy::Unsnappy::new()),
         }
+    }
+}
+
+impl FromStr for Encoding {
+    type Err = UnknownEncoding;
+
+    /// The encoding of this name.
+    ///
+    /// # Errors
+    /// There is none; the error names those there are.
+    fn from_str(name: &str) -> Result<Self, UnknownEncoding> {
+        Self::from_name(name).ok_or_else(|| UnknownEncoding(name.to_owned()))
     }
 }
 

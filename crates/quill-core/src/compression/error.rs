@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Encoding;
+
 /// Why bytes could not be (de)compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,3 +41,20 @@ impl fmt::Display for CompressionError {
 }
 
 impl std::error::Error for CompressionError {}
+
+/// A name that is no [`Encoding`](super::Encoding)'s.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownEncoding(pub(super) String);
+
+impl fmt::Display for UnknownEncoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known: Vec<_> = Encoding::ALL.iter().map(|known| known.name()).collect();
+        let (name, known) = (&self.0, known.join(", "));
+        write!(
+            f,
+            "{name:?} is no encoding of this program: allowed are {known}"
+        )
+    }
+}
+
+impl std::error::Error for UnknownEncoding {}

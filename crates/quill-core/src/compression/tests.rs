@@ -36,6 +36,11 @@ fn names_are_the_registered_ones() {
     for name in ["", "x-foo", "gzip ", "zstandard"] {
         assert_eq!(Encoding::from_name(name), None, "{name:?}");
     }
+    let unknown = "x-foo".parse::<Encoding>().unwrap_err().to_string();
+    let (wrong, allowed) = unknown.split_once(": allowed are ").unwrap();
+    assert_eq!(wrong, "\"x-foo\" is no encoding of this program");
+    let names: Vec<_> = Encoding::ALL.iter().map(|known| known.name()).collect();
+    assert_eq!(allowed.split(", ").collect::<Vec<_>>(), names);
 }
 
 /// All of what comes out of `input`, and that memory followed it.

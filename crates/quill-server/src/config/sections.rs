@@ -1,5 +1,7 @@
 //! Messages, calls, compression, CORS, metrics.
 
+use std::str::FromStr as _;
+
 use quill_config::{ConfigError, OrOff, Read, Size, Time};
 use quill_core::DecodeLimits;
 use quill_core::compression::Encoding;
@@ -127,13 +129,8 @@ impl Compression {
         }
         if let Some(names) = &self.encodings {
             let named = names.iter().map(|name| {
-                Encoding::from_name(name).ok_or_else(|| {
-                    let known: Vec<_> = Encoding::ALL.iter().map(|known| known.name()).collect();
-                    let known = known.join(", ");
-                    let wrong =
-                        format!("{name:?} is no encoding of this program: allowed are {known}");
-                    read.error("compression.encodings", wrong)
-                })
+                let encoding = Encoding::from_str(name);
+                encoding.map_err(|unknown| read.error("compression.encodings", unknown))
             });
             builder = builder.encodings(named.collect::<Result<Vec<_>, _>>()?);
         }
